@@ -1,15 +1,7 @@
-"""Work out what a call cost from a price and the tokens that the provider counted.
+"""Work out what a call cost, in exact whole numbers: from the price of its model and the tokens that the provider counted.
 
-All sums are exact: tokens times nano-dollars per million tokens are whole millionths of a nano-dollar. Only the total is rounded, half to
-even, and the parts are rounded so that they add up to it.
-
-The cost of a plain call, in a few operations: its rates are whole nano-dollars a token, and nothing of it has a price of its own.
-
-Most calls are plain. What `cost.py` works out step by step for any call, this gives at once for them; a test holds both equal.
-
-What a call with several attempts cost: one attempt is what the client was answered by, each other one is a part by its cause.
-
-Prices of models as rows and as a table, and what a model's tokens cost at a time, in nano-dollars.
+Prices are rows, the table of genai-prices that comes with bardo, or both. Tokens times nano-dollars per million tokens are whole millionths
+of a nano-dollar: only the total is rounded, half to even, and the parts are rounded so that they add up to it.
 """
 
 from __future__ import annotations
@@ -357,7 +349,11 @@ def _schedule(one: TableSchedule) -> Schedule:
 
 
 def plain_cost(price: Price, usage: Usage) -> CallCost | None:
-    """Return what a call cost by its price; None for a price or a call that is not plain."""
+    """Return what a call cost by its price; None for a price or a call that is not plain.
+
+    Most calls are plain: whole nano-dollars a token, and nothing with a price of its own. This gives at once what `step_by_step` works out
+    for any call; a test holds both equal.
+    """
     rates = price.plain
     if rates is None:
         return None
@@ -603,6 +599,8 @@ def call_cost(attempts: Sequence[AttemptCost]) -> CallCost:
     The answering attempt keeps its own parts: the last that answered, else the last of all, and so do those that go on after a search,
     of the web or for tools. One that repairs a typed answer is not it.
     The cost of an attempt that failed goes under what it led to: `retry`, `failover` or `hedge`.
+
+    The client was answered by one attempt; each other one is a part by its cause.
     """
     if len(attempts) == 1:
         return attempts[0].cost

@@ -1,10 +1,8 @@
-"""What the calls of one key may take: requests and tokens of a minute, calls at a time, money of a day and of a month (UTC).
+"""The limits of a key (requests and tokens of a minute, calls at a time, money of a day and a month in UTC), and leases of them.
 
 Each process that serves calls leases parts of these limits and gives out what it leased, so that all of them together never give out more
-than there is. A lease on requests or tokens belongs to the second in which it was taken, and is good for two: what was leased counts for
-62 seconds, so that no 60 seconds hold more than the limit. Leases on calls at a time and on money last until they are returned.
-
-What one process may give out of a key's limits: its leases, and what the calls at hand have taken of them.
+than there is. A lease on requests or tokens belongs to the second in which it was taken, and is good for two: it counts for 62 seconds, so
+that no 60 seconds hold more than the limit. Leases on calls at a time and on money last until they are returned.
 """
 
 from __future__ import annotations

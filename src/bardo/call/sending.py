@@ -1,6 +1,6 @@
 """Send a request to a provider, and look at the head of its reply: an error, a web page, or a reply that is whole or a stream.
 
-What a web page says that comes in the place of a provider's reply: its title, and nothing else of it.
+Of a web page in the place of a provider's reply only the title is told.
 """
 
 from __future__ import annotations

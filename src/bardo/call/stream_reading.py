@@ -1,6 +1,6 @@
-"""The reading of one streamed reply: what each network read gives, to the task that asks for it or directly where it arrives.
+"""Read one streamed reply: each network read goes to the task that asks for it, or is handled directly where it arrives.
 
-The beginning of a streamed reply, held while another provider could still answer instead.
+The beginning of a reply is held while another provider could still answer instead.
 """
 
 from __future__ import annotations

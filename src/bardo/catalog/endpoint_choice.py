@@ -1,8 +1,7 @@
-"""What decides at which of its endpoints a provider is asked, from `catalog/data/endpoint_choice.toml`.
+"""The rows by which the endpoint of a provider is chosen, and what a dialect writes for some models only.
 
-How much each difference between what was asked and what is sent matters, and the words of a server that has no such endpoint.
-
-What a dialect writes for one model and not for another: rows of globs of model ids, in `dialect_models.toml`.
+The rows are in `catalog/data/endpoint_choice.toml` (how much each difference matters, and the words of a server that has no such endpoint)
+and `catalog/data/dialect_models.toml`.
 """
 
 from __future__ import annotations

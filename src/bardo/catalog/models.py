@@ -1,9 +1,7 @@
-"""What is known of each model's thinking, and which row a model id means where it is served.
+"""The catalog's rows of models: how each thinks, which row an id means at a provider, and how good its answers are.
 
-A row says what a model can do; how a provider writes it down is a wire form (`forms.py`). A host's row stands over its maker's: it
-says only what is different there.
-
-How good the answers of models are, by class, from `catalog/data/model_quality.toml`, for choosing between them.
+A row says what a model can do; how a provider writes it down is a wire form (`forms.py`). A host's row stands over its maker's: it says
+only what is different there.
 """
 
 from __future__ import annotations
@@ -369,7 +367,10 @@ class ModelQuality(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class ModelQualities:
-    """All rows. The most specific glob decides."""
+    """All rows. The most specific glob decides.
+
+    Source: `catalog/data/model_quality.toml`.
+    """
 
     def __init__(self, rows: tuple[ModelQuality, ...]) -> None:
         self.rows = rows

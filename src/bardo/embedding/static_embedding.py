@@ -1,12 +1,7 @@
 """Embed a text as the weighted sum of one vector for each of its word pieces.
 
-Two tables ship with bardo: `tools/build_token_table.py` made them of the weights of all-MiniLM-L6-v2 (Apache-2.0), one run of the model
-for each piece, reduced to its principal components, weighted by the rank of the piece and rounded to eight bits.
-
-Split text into the word pieces of BERT's uncased vocabulary.
-
-The rule is that of BERT's tokenizer (google-research/bert, tokenization.py): accents and case are dropped, punctuation stands alone, each
-word becomes the longest pieces of the vocabulary from its beginning on. A word that cannot be so cut is left out.
+Two tables ship with bardo: `tools/build_token_table.py` made them of the weights of all-MiniLM-L6-v2 (Apache-2.0), one run of the model for
+each piece, reduced to its principal components, weighted by the rank of the piece and rounded to eight bits.
 """
 
 from __future__ import annotations
@@ -40,7 +35,11 @@ _IDEOGRAPHS = (
 
 
 def word_pieces(text: str, vocabulary: Mapping[str, int]) -> list[int]:
-    """Return the numbers of the pieces of `text`, in order. Linear in the length of the text."""
+    """Return the numbers of the pieces of `text`, in order. Linear in the length of the text.
+
+    The rule is that of BERT's uncased tokenizer (google-research/bert, tokenization.py): accents and case are dropped, punctuation stands
+    alone, each word becomes the longest pieces of the vocabulary from its beginning on. A word that cannot be so cut is left out.
+    """
     return pieces_of_words(words(text), vocabulary)
 
 

@@ -1,9 +1,4 @@
-"""A typed answer of one subsystem: its JSON Schema, and how it is read out of JSON or free text.
-
-Read a typed answer out of sentences, for models that gave no JSON: "severity: high, confidence about 0.8, we should hedge".
-
-It is careful with what the text does not say: an approval that is not stated is not given, a check that is not mentioned has not passed.
-"""
+"""A typed answer of one subsystem: its JSON Schema, and how it is read out of JSON or of free text."""
 
 from __future__ import annotations
 
@@ -24,7 +19,11 @@ _BULLET = re.compile(r"[ \t]*(?:[-*•]|\d{1,3}[.)])[ \t]+(.+)")
 
 
 def from_words(kind: AnswerType, text: str, known: Json = None) -> dict[str, Json]:
-    """Return the members of an answer as a text says them. `known` is what could be read of broken JSON: its sound members are kept."""
+    """Return the members of an answer as a text says them. `known` is what could be read of broken JSON: its sound members are kept.
+
+    Models that give no JSON write "severity: high, confidence about 0.8, we should hedge". An approval that is not stated is not given, and
+    a check that is not mentioned has not passed.
+    """
     given = known if isinstance(known, dict) else {}
     members = object_schema(kind)["properties"]
     return {

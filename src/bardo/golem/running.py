@@ -1,8 +1,7 @@
-"""What becomes of one call of the agent: its tier, its temperature at this step, and whether the day's budget still pays for it.
+"""Decide one call of the agent: its tier, its temperature at this step, its tools, and whether the day's budget still pays for it.
 
-Pure: what was spent, and how many steps a session has had, are arguments.
-
-Which tools a tick is done with, by the kind of work that it is (003, "Tool pruning (Layer 5 detail)").
+Pure: what was spent, and how many steps a session has had, are arguments. Source of the tools of a tick: 003, "Tool pruning (Layer 5
+detail)".
 """
 
 from __future__ import annotations

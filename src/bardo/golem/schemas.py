@@ -1,8 +1,4 @@
-"""The typed answers of the documents' agent, and which subsystem gives which.
-
-Scores and confidences are numbers from 0 to 1 where nothing else is said.
-
-The typed answers of dreams: replay, integration and rehearsed threats (002), fragments at the edge of sleep (002, 003).
+"""The typed answers of the documents' agent, and which subsystem gives which: those of its waking, and those of its dreams (002, 003).
 
 Scores and confidences are numbers from 0 to 1 where nothing else is said.
 """

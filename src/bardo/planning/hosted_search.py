@@ -1,8 +1,7 @@
 """Offer a model the gateway's own web search as a function, where a client asks for a search tool that the provider does not run.
 
-Searches in the history of a conversation: how a model gets them again, as calls of a function and their results, or as text.
-
-Anthropic's clients send back what was found, Responses' only that a search was made.
+A model gets earlier searches of the conversation again as calls of the function and their results, or as text. Anthropic's clients send
+back the results, Responses' clients only that a search was made.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What planning a call draws on beside the request: settings, and what is known of each target's model. All of it is values.
 
-What routing knows of a target: its features, price and rating, from the catalog and from what the server says of itself.
+Routing knows of a target its features, price and rating, from the catalog and from the server's own words.
 """
 
 from __future__ import annotations

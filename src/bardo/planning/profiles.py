@@ -1,9 +1,6 @@
-"""Lay an inference profile over a request, before it is planned.
+"""Lay an inference profile over a request before it is planned, and write its fields that only some providers take.
 
-What the caller's own fields say goes before the profile, unless the profile is locked: then it holds, and the difference is reported. What
-only some providers take stays in the options, for `profile_fields`.
-
-The fields of a profile that only some providers take, for one target: sent where a row says how, else reported.
+The caller's own fields go before the profile, unless the profile is locked: then it holds, and the difference is reported.
 """
 
 from __future__ import annotations
@@ -154,7 +151,10 @@ _LONGEST_SHOWN = 100
 
 
 def fields_at(request: Request, target: Target) -> TargetFields:
-    """Return what of a request's profile goes into the body for a target. It depends on the shape of the request only."""
+    """Return what of a request's profile goes into the body for a target. It depends on the shape of the request only.
+
+    A field that only some providers take is sent where a row says how, else reported.
+    """
     profile = request.options.profile
     if profile is None:
         return NOTHING

@@ -1,11 +1,7 @@
 """Tell a provider which beginning of a prompt to cache: by markers where its static part ends, or by a key.
 
-The hints are put into the JSON that is sent, be it the client's own or written by bardo; every other byte stays as it is. A request in
-which the client set a hint of its own is left alone, and prefixes that are too short to be cached get no marker.
-
-Put markers of a cached prefix into the JSON of a prompt: behind its tools, its system prompt, and the turns that come again.
-
-The values are changed as bytes: a long history is not written again for a marker in its last turn.
+The hints are put into the bytes of the JSON that is sent, be it the client's own or written by bardo; every other byte stays as it is. A
+request in which the client set a hint of its own is left alone, and prefixes that are too short to be cached get no marker.
 """
 
 from __future__ import annotations
@@ -58,7 +54,11 @@ _read_turn = msgspec.json.Decoder(_Turn).decode
 
 
 def marked(fields: dict[str, msgspec.Raw], rule: CachingRule, least: int) -> MarkedFields:
-    """Return what markers change in a body, where its prefix has at least so many tokens, by estimate."""
+    """Return what markers change in a body, where its prefix has at least so many tokens, by estimate.
+
+    Markers stand behind the tools, the system prompt, and the turns that come again. A long history is not written again for a marker in
+    its last turn.
+    """
     return _Marker(fields, rule, least).run()
 
 

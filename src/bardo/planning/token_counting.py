@@ -1,9 +1,4 @@
-"""Count the tokens of a request: by the provider that would be sent it, where it counts any, else by an estimate that says it is one.
-
-How many tokens a prompt has, said before its provider has counted them: from the text, corrected for each model by earlier counts.
-
-Counts of one caller's prompts correct the estimates of that caller alone: a prompt can be made so that its count is like no other's.
-"""
+"""Count the tokens of a request: by the provider that would be sent it, where it counts any, else by an estimate that is marked as one."""
 
 from __future__ import annotations
 
@@ -131,6 +126,8 @@ class PromptEstimates:
     """Estimates from the text, corrected for each caller and model by what its provider counted for earlier prompts.
 
     `exact` finds tokenizers, whose counts go before estimates; None where the operator has none.
+
+    Counts of one caller's prompts correct the estimates of that caller alone: a prompt can be made so that its count is like no other's.
     """
 
     def __init__(self) -> None:

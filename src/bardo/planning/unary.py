@@ -1,9 +1,7 @@
-"""Operations that are answered in one piece: the attempts of a call, as values.
+"""Operations that are answered in one piece, vectors, counts of tokens and compacted conversations: the attempts of a call, as values.
 
-A call for vectors, or for a count of tokens, goes from one provider to the next as a call for a reply does. Whoever runs it sends the
-requests of each attempt and answers with what became of them.
-
-Ask a provider for the vectors of some inputs: what is sent, and what its replies make together. Ask one to compact a conversation.
+Such a call goes from one provider to the next as a call for a reply does. Whoever runs it sends the requests of each attempt and reports
+what became of them.
 """
 
 from __future__ import annotations

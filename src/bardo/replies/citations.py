@@ -1,20 +1,8 @@
-"""The text of one choice as citations count it: where each block begins, and its places in characters and in bytes of UTF-8.
+"""Give a client the web pages that an answer cites, in its own dialect's form, and run the gateway's own web search.
 
-Each question takes time for at most one stretch of `_STEP`, so that many citations of a long answer take linear time.
-
-The web pages that an answer rests on, where a provider lists them beside the answer: as citations of the provider's dialect.
-
-Perplexity gives `search_results`, and their addresses again as `citations`; Venice `venice_parameters.web_search_citations`. They have no
-places in the text, in which `[1]` names the first of them.
-
-Give a client the web pages that an answer cites, in its own dialect's form and with places that count as it counts.
-
-Dialects differ in where citations stand (at a block, at the choice), and in what their places count: characters or bytes, of a block or
-of the whole answer, or nothing, where a citation belongs to the block in which it stands.
-
-A search of the web that somebody has to make, as a value.
-
-The gateway's web search as a function that it executes itself: search, tell the client, and give the model what was found.
+Citations come from the provider, or from a list of pages beside the answer. Dialects differ in where citations stand (at a block, at the
+choice), and in what their places count: characters or bytes, of a block or of the whole answer, or nothing, where a citation belongs to the
+block in which it stands.
 """
 
 from __future__ import annotations
@@ -56,7 +44,11 @@ _MOST_HELD = 50_000
 
 
 class CitedText:
-    """One choice. Its words are held only where `keeps_text`."""
+    """One choice. Its words are held only where `keeps_text`.
+
+    It knows where each block begins, and its places in characters and in bytes of UTF-8. Each question takes time for at most one stretch
+    of `_STEP`, so that many citations of a long answer take linear time.
+    """
 
     def __init__(self, *, keeps_text: bool) -> None:
         self.block: int | None = None
@@ -381,6 +373,9 @@ class CitedPages:
 
     A reply's end waits for the last frame, which may be the one that lists them. Fields that hold no more than what is carried are left
     out, so that they are not reported as lost.
+
+    Perplexity gives `search_results`, and their addresses again as `citations`; Venice `venice_parameters.web_search_citations`. They have
+    no places in the text, in which `[1]` names the first of them.
     """
 
     passes_text = True
@@ -464,7 +459,10 @@ _ROUNDS_BEYOND = 2
 
 
 class SearchFunction:
-    """The searches of one reply. The client gets each as the blocks of its dialect, and sends them back with its next turn."""
+    """The searches of one reply. The client gets each as the blocks of its dialect, and sends them back with its next turn.
+
+    The function is executed here: search, tell the client, and give the model the results.
+    """
 
     cause: Literal["search", "tools"] = "search"
     why = "the model goes on with what was found"

@@ -1,14 +1,4 @@
-"""The bytes of one reply as frames, in the framing that they have: the head of a reply is sometimes wrong about it.
-
-A server may answer a streaming request with one JSON object under a stream's content type, or the other way round, and a proxy
-may answer with a page. What is no reply at all is quoted.
-
-How far a reply has come of which the model has said nothing yet.
-
-Servers send heads, roles, empty pieces and pings long before a model begins. Until it does, another provider can still answer.
-
-Read what came of a whole body that broke off, so that the tokens in it are counted: its JSON is closed where it ends.
-"""
+"""Cut the bytes of one reply into frames, know when the model has begun to speak, and read a whole body that broke off."""
 
 from __future__ import annotations
 
@@ -63,7 +53,11 @@ _DECODERS: dict[Framing, Callable[[], Stage[bytes, Frame]]] = {
 
 
 class ReplyFraming:
-    """Cuts one reply into frames. `reframed`: its bytes are in another framing than was announced; `begun`: a frame with data came."""
+    """Cuts one reply into frames. `reframed`: its bytes are in another framing than was announced; `begun`: a frame with data came.
+
+    The head of a reply is sometimes wrong about its framing: a server may answer a streaming request with one JSON object under a stream's
+    content type, or the other way round, and a proxy may answer with a page. Bytes that are no reply at all are quoted.
+    """
 
     __slots__ = ("_framing", "_opening", "_provider", "_streamed", "begun", "inner", "reframed")
 
@@ -200,6 +194,8 @@ class ReplyBeginning:
 
     `begun`: a first event came; comments, pings and empty lines are none. `has_content`: more came than the ends of an empty reply.
     `has_token`: the model has said something, or the reply is over.
+
+    Servers send heads, roles, empty pieces and pings long before a model begins. Until it does, another provider can still answer.
     """
 
     __slots__ = ("begun", "has_content", "has_token")

@@ -1,12 +1,6 @@
-"""Judge the arguments of a call by the JSON Schema of its tool.
+"""Take the calls of bardo's own functions out of a reply, answer them, and let the model go on with the results.
 
-The JSON object that stands within the arguments of another call, piece by piece, up to where it closes.
-
-Take the calls of bardo's own functions out of a reply, and let everything else pass.
-
-The end of a reply that calls bardo's own functions: answer the calls, and let the model go on with the results.
-
-`OwnCallsAnswer.finish` is a generator of steps, as that of a typed answer: it yields events, effects, and the wish to go on.
+Arguments are checked against the JSON Schema of the tool, also those of a client's tool that stand within the arguments of another call.
 """
 
 from __future__ import annotations
@@ -251,6 +245,8 @@ class OwnCallsAnswer:
     """One reply whose model may call bardo's functions.
 
     `buffer` is the stage that takes its calls, `latest` that of the reply which came last.
+
+    `finish` is a generator of steps, as that of a typed answer: it yields events, effects, and the wish to go on.
     """
 
     provenance: Provenance | None = None

@@ -1,11 +1,7 @@
-"""Stages of a reply between its decoder and its client: what is left out, and what is filled in.
+"""The stages of a reply between its decoder and its client: what is left out, what is filled in, and how calls of tools are completed.
 
-A tool call gets an id where it came without one, since clients answer by it, and an empty object where it has no arguments, whichever way
-its provider says so. A call in which the reply broke off is not ended.
-
-Frames that end a call, of a stream that is forwarded: held until the call is known to be complete.
-
-A program executes a call as soon as its dialect tells the end, and some providers tell it where the reply broke off.
+A program executes a call as soon as its dialect tells the end, and some providers tell it where the reply broke off: such a call is not
+ended, and a forwarded frame that ends it is held until the call is known to be complete.
 """
 
 from __future__ import annotations
@@ -195,6 +191,8 @@ class CallIds:
     """The ids of one reply. `make_id` returns ids that no other call has; `minted` says whether one was needed. `arguments` are its calls.
 
     `answer_tool` is the tool that carries a typed answer, as `CallArguments` knows it.
+
+    A call that came without an id gets one, since clients answer by it.
     """
 
     def __init__(self, make_id: Callable[[], str], answer_tool: str = "") -> None:

@@ -1,13 +1,4 @@
-"""Say in the client's own form why a provider refused, where that stands in a field which only the provider's dialect has.
-
-Give a client the log probabilities of an answer's tokens in its own dialect's form and place.
-
-The stages of a reply that is written anew for a client of another dialect.
-
-What a reply holds that the client's dialect cannot express: the one driver above all encoders of replies.
-
-What it reports follows from what the dialects declare. Text passes without a look.
-"""
+"""The stages of a reply that is written anew for a client of another dialect: refusals, log probabilities, and reports of what is lost."""
 
 from __future__ import annotations
 
@@ -55,7 +46,10 @@ _NO_COUNT = "nobody counted them, and the client's dialect must have a number"
 
 
 class ForeignContent:
-    """Reports what a reply holds that the client's dialect has no place or word for. A caller without a dialect gets everything."""
+    """Reports what a reply holds that the client's dialect has no place or word for. A caller without a dialect gets everything.
+
+    It is the one driver above all encoders of replies: its reports follow from what the dialects declare. Text passes without a look.
+    """
 
     passes_text = True
     touches: frozenset[type]

@@ -1,12 +1,4 @@
-"""A typed answer while it arrives: which part of the text is its JSON, and what is complete of it, in the caller's own form.
-
-Where the model answers in another form than the caller gets, each partial object is brought into it; that costs as much as the object is
-large, so it is done at growing distances: all of it together stays linear.
-
-Hold the text of a typed answer until it can be read as a whole, and let everything else pass: thinking, usage, calls of tools.
-
-What was held is either given back as it was, or replaced by the answer that was read in it.
-"""
+"""A typed answer while it arrives: its partial values, and the buffer that holds its text until it can be read as a whole."""
 
 from __future__ import annotations
 
@@ -41,7 +33,11 @@ _IN_STRING = re.compile(r'["\\]')
 
 
 class Partials:
-    """Gives a Partial whenever the answer grew. `last` is what was given of an earlier try: only what adds to it is given after it."""
+    """Gives a Partial whenever the answer grew. `last` is what was given of an earlier try: only what adds to it is given after it.
+
+    Where the model answers in another form than the caller gets, each partial object is brought into it. That costs as much as the object
+    is large, so it is done at growing distances: all of it together stays linear.
+    """
 
     def __init__(self, answer: AnswerPlan, *, last: Json = None) -> None:
         self._plan = answer.plan
@@ -187,6 +183,8 @@ class AnswerBuffer:
 
     `hold`: all of the answer waits. `gated`: it passes while it is plainly JSON, and waits from where it is not. With neither, everything
     passes, and this only looks on. `partials` are fed with the JSON as it comes. `offered` None: any other call is of a caller's tool.
+
+    Thinking, usage and calls of tools pass. The held text is either given back as it was, or replaced by the answer that was read in it.
     """
 
     def __init__(

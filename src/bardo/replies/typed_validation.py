@@ -1,8 +1,6 @@
-"""Read the typed answer out of what a model said, decide whether it is asked again, and say what becomes of it.
+"""Read the typed answer out of a model's text, decide whether the model is asked again, and join the further reply to the earlier one.
 
 The strict path takes microseconds. `read_closely` may take milliseconds for broken text, so whoever serves others runs it in a thread.
-
-A further reply to the same request, as the continuation of the one before it.
 """
 
 from __future__ import annotations

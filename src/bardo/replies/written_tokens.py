@@ -1,12 +1,4 @@
-"""Count what a model wrote in one reply, so that a reply which does not come to its end has a figure too.
-
-Most providers count at the end of a reply, some say a preliminary count at its beginning. Whoever leaves a reply, or loses it, pays for
-what the model had written until then all the same.
-
-How long a reply took, in the fields of the client's dialect: Ollama's clients divide by durations, Converse's show a latency.
-
-A provider that says it itself is believed: this is for replies of other dialects, which say nothing of it.
-"""
+"""Measure one reply where its provider does not: the tokens that were written before it ended or was left, and the time that it took."""
 
 from __future__ import annotations
 
@@ -41,7 +33,11 @@ _LEAST, _MOST = 0.5, 2.5
 
 
 class WrittenTokens:
-    """Counts the text, thinking and arguments of one reply as they are decoded, and keeps what the provider counts besides."""
+    """Counts the text, thinking and arguments of one reply as they are decoded, and keeps what the provider counts besides.
+
+    Most providers count at the end of a reply, some say a preliminary count at its beginning. Whoever leaves a reply, or loses it, still
+    pays for the text that the model had written until then.
+    """
 
     __slots__ = ("_answer", "_at_count", "_ended", "_pieces", "_thinking", "usage")
 
@@ -154,7 +150,11 @@ class OutputEstimates:
 
 
 class MeasuredTime:
-    """Adds the time of a reply before it says why it ended. `seconds` returns how many have passed since the request was sent."""
+    """Adds the time of a reply before it says why it ended. `seconds` returns how many have passed since the request was sent.
+
+    Ollama's clients divide by durations, and Converse's show a latency. It is for replies of other dialects, which say nothing of it;
+    figures of the provider's own are believed.
+    """
 
     passes_text = True
     acts_on = touches = frozenset((ReplyStart, Finish))

@@ -1,10 +1,4 @@
-"""A model at a provider that describes itself, and says whether it can do what a call needs.
-
-All candidates of a configuration, found by what is wanted of them.
-
-A search looks at few of them: those that another one beats in every respect are never the best, and are left out once for all calls that
-want the same features.
-"""
+"""The models that may answer a call, each at one provider with all that routing knows of it, and the search among them."""
 
 from __future__ import annotations
 
@@ -221,7 +215,11 @@ NO_CANDIDATES = CandidateList(())
 
 
 class CandidateIndex:
-    """Candidates by provider, in the order in which they are given. Never changed once made."""
+    """Candidates by provider, in the order in which they are given. Never changed once made.
+
+    A search looks at few of them: candidates that another one beats in every respect are never the best, and are left out once for all
+    calls that want the same features.
+    """
 
     def __init__(self, candidates: Iterable[Candidate]) -> None:
         by_provider: dict[str, list[Candidate]] = {}

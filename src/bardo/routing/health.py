@@ -1,9 +1,7 @@
 """The health of every provider and model, by the calls that were made: no call is made to find out.
 
-A connection that fails counts for its whole provider, every other fault for the model at that provider. What a caller did wrong counts for
+A connection that fails counts for its whole provider, every other fault for the model at that provider. A caller's mistake counts for
 nobody, and a rate limit is a rest of the key that met it. Time is an argument, in seconds of one clock.
-
-How long a target's latest calls took: the time in which half of them, nine of ten and 19 of 20 were answered.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""A provider's prompt cache: what it has read before it reads from there, by the prefixes that a request marks.
-
-The prompt cache of a server of weights: blocks of prompts, each known by all that stands before it, the least used forgotten first.
-
-vLLM and SGLang keep prompts so, within the memory of their graphics cards; hosted providers keep them for a time besides.
-"""
+"""Simulated prompt caches: that of a hosted provider, by marked prefixes, and that of a server of weights, by blocks."""
 
 from __future__ import annotations
 
@@ -36,7 +31,10 @@ class CacheCounts:
 
 
 class PromptCache:
-    """Keeps digests of prefixes. Those below `least` tokens are not cached, as providers do without a word."""
+    """Keeps digests of prefixes. Those below `least` tokens are not cached, as providers do without a word.
+
+    A provider reads a prompt from its cache by the prefixes that a request marks.
+    """
 
     def __init__(self, least: int) -> None:
         self._least = least
@@ -63,7 +61,11 @@ _BLOCK_CHARACTERS = 4 * BLOCK_TOKENS
 
 
 class PrefixCache:
-    """Keeps at most so many `blocks` of 16 tokens, for so many `seconds` after their last use (None: for ever). `clock` tells the time."""
+    """Keeps at most so many `blocks` of 16 tokens, for so many `seconds` after their last use (None: for ever). `clock` tells the time.
+
+    Each block is known by all that stands before it, and the least used is forgotten first. vLLM and SGLang keep prompts so, within the
+    memory of their graphics cards; hosted providers keep them for a time besides.
+    """
 
     def __init__(
         self, blocks: int = 4096, *, seconds: float | None = None, clock: Callable[[], float] = time.monotonic

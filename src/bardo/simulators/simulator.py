@@ -1,11 +1,4 @@
-"""A simulated provider that can be run: in an event loop, or in a thread of its own.
-
-Whether a request asks for JSON without a schema in a field of its own: by a schema in its prompt, or by JSON mode.
-
-A real model follows a schema that its prompt holds, so a simulated one does too.
-
-The token limit of an answer, under the names that providers use for it.
-"""
+"""A simulated provider that can be run, in an event loop or in a thread of its own."""
 
 from __future__ import annotations
 
@@ -44,7 +37,10 @@ _JSON_MODES = (
 
 
 def with_requested_json(asked: Conversation, body: Fields) -> Conversation:
-    """Return the request with the schema that its answer is to follow, where only its prompt or its mode tells that."""
+    """Return the request with the schema that its answer is to follow, where only its prompt or its mode tells that.
+
+    A real model follows a schema that its prompt holds, so a simulated one does too.
+    """
     if asked.schema is not None:
         return asked
     guided = _schema_in_prompt(body)

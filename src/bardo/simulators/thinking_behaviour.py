@@ -1,9 +1,7 @@
 """How a simulated model responds to settings of its thinking: it honours, flattens, ignores or refuses them.
 
-For programs that measure which settings a model honours. How much it thinks depends on the question's length, on the setting, and on seeded
-noise, so a run can be repeated.
-
-What hosts of Chat Completions ask back: the plain reasoning of every message that called tools, while the model thinks.
+It is for programs that measure which settings a model honours. How much it thinks depends on the question's length, on the setting, and on
+seeded noise, so a run can be repeated.
 """
 
 from __future__ import annotations
@@ -109,7 +107,10 @@ _MOONSHOT = "thinking is enabled but reasoning_content is missing in assistant t
 
 
 def check_deepseek(incoming: Incoming) -> None:
-    """Refuse a call without the field; it may be empty. Source: api-docs.deepseek.com, Thinking mode."""
+    """Refuse a call without the field; it may be empty. Source: api-docs.deepseek.com, Thinking mode.
+
+    The field is the plain reasoning of every message that called tools, while the model thinks.
+    """
     body = incoming.fields
     if at(body, "thinking.type") == "disabled" or body.get("reasoning_effort") == "none":
         return

@@ -1,7 +1,4 @@
-"""What a simulated model says in one reply: values a test or a demonstration writes down beforehand.
-
-A request in a form that all dialects share: the part that a script reads.
-"""
+"""The values of a script: the request in a form that all dialects share, and what a simulated model says in one reply."""
 
 from __future__ import annotations
 

@@ -1,12 +1,8 @@
 """Read one typed answer out of a model's text: strictly where it is JSON, with bounded repair where it is almost JSON.
 
-The caller's own schema is the judge of every reading. The last conforming value wins, and text inside reasoning markup is never the
-answer. A value that a cut reply ended in is never the answer either. `extract_strict` takes microseconds; `extract_repair` may take
-milliseconds for each thousand characters of broken text, so whoever serves others runs it in a thread.
-
-Take well-known thinking markup out of a raw text, so that a draft in it is never taken for the answer.
-
-This is the last line of defence, for texts nobody looked through before. Who knows the model's format removes its reasoning itself.
+The caller's own schema is the judge of every reading. The last conforming value wins, and text inside reasoning markup is never the answer.
+A value that a cut reply ended in is never the answer either. `extract_strict` takes microseconds; `extract_repair` may take milliseconds
+for each thousand characters of broken text, so whoever serves others runs it in a thread.
 """
 
 from __future__ import annotations
@@ -50,6 +46,9 @@ def without_reasoning(text: str) -> str:
     """Return the text without thinking markup and what stands in it. A text that begins as JSON is returned as it is.
 
     Marks inside sound JSON are the model's own words: what an answer quotes is not markup.
+
+    This is the last line of defence, for texts that no parser of the model's format has read: a draft in the thinking is never taken for
+    the answer.
     """
     start = text.lstrip()[:1]
     if start in ("{", '"') or (start == "[" and not _OPENS.match(text.lstrip())):

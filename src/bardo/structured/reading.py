@@ -1,12 +1,8 @@
 """Read one value of almost-JSON out of a text, from its opening bracket to its end.
 
 It understands what models write instead of JSON: other quotes, comments, missing or doubled commas, Python and JavaScript words, strings
-without quotes, quotes inside strings, wrong or missing closers. Where the text is more likely prose than data it gives up (NotData).
-Every look ahead is bounded, so reading takes time linear in the text.
-
-Find where a quoted string ends when quotes may stand inside it without a backslash.
-
-A quote ends the string where what follows goes on as data would: a comma and the next key, a closer, a colon behind a key.
+without quotes, quotes inside strings, wrong or missing closers. Where the text is more likely prose than data it gives up (NotData). Every
+look ahead is bounded, so reading takes time linear in the text.
 """
 
 from __future__ import annotations
@@ -59,7 +55,11 @@ class QuotedText:
 
 
 def quoted_end(text: str, at: int, role: str, *, depth: int) -> QuotedText:
-    """Return where the string whose opening quote stands at `at` ends. `role` says where it stands: key, member, item, argument or root."""
+    """Return where the string whose opening quote stands at `at` ends. `role` says where it stands: key, member, item, argument or root.
+
+    Quotes may stand inside a string without a backslash. A quote ends it where the text behind it goes on as data would: a comma and the
+    next key, a closer, a colon behind a key.
+    """
     tripled = text[at : at + 3]
     if tripled in ('"""', "'''"):
         return _tripled(text, at, tripled)

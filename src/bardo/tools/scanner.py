@@ -1,14 +1,8 @@
-"""The text of a reply as grammars read it.
+"""The text of a reply as grammars read it, and the steps that the parts of a row are compiled into.
 
-A grammar is a generator: it pauses where the text ends for now, and goes on when more has come, so it is written as if all of the
-reply were there. What it decides depends on the text alone and never on where the text was cut.
-
-From `mark` on, what is read is remembered, so that it can be given back when it turns out to be no call. No more than `hold`
-characters are remembered: the grammar that would need more gets Malformed, at the same place wherever the text was cut.
-
-Of two markers the one that begins first counts, and of two that begin together, the longer.
-
-Compile the parts of a row, which show what a call looks like, into steps to read one by.
+A grammar is a generator: it pauses where the text ends for now, and goes on when more has come, so it is written as if all of the reply
+were there. What it decides depends on the text alone and never on where the text was cut. Of two markers the one that begins first counts,
+and of two that begin together, the longer.
 """
 
 from __future__ import annotations
@@ -83,7 +77,11 @@ class Malformed(Exception):
 
 
 class Scanner:
-    """The unread text of one reply."""
+    """The unread text of one reply.
+
+    From `mark` on, the text that is read is remembered, so that it can be given back when it turns out to be no call. No more than `hold`
+    characters are remembered: the grammar that would need more gets Malformed, at the same place wherever the text was cut.
+    """
 
     __slots__ = ("_at", "_hold", "_record", "_recorded", "_text", "ended")
 

@@ -1,9 +1,4 @@
-"""What an error may say to a caller and to the log: no secret, and no more of somebody else's text than a person reads.
-
-Every error that holds text from outside passes here once, where it becomes an error of a reply.
-
-Text that bardo did not write, made safe for a terminal.
-"""
+"""Clean what an error, or any text that bardo did not write, may show: no secret, no control of a terminal, no excess."""
 
 from __future__ import annotations
 
@@ -37,6 +32,8 @@ def clean_error(error: BardoError, secrets: Secrets = NO_SECRETS, *, now: float 
     """Take secrets and excess out of an error and of what it was raised from, in place. Returns the error.
 
     `now` is Unix time, by which a date to retry at becomes seconds; without it a date is dropped.
+
+    Every error that holds text from outside passes here once, where it becomes an error of a reply.
     """
     one: BaseException | None = error
     for _ in range(_CHAIN):

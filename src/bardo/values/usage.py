@@ -1,11 +1,7 @@
-"""Token counts with one algebra, whatever the provider counted.
+"""Token counts and costs of a call, each with one algebra, whatever the provider counted.
 
 `output_tokens = answer + reasoning`, always. `input_tokens` includes `cached_input_tokens` and `cache_write_tokens`, always
-(OpenTelemetry's meaning; Anthropic reports them beside it). `None` means not reported, which is not 0.
-
-What a call cost, in whole nano-dollars (one US dollar is 10⁹), split by what led to the cost.
-
-The parts of a known cost add up to it exactly. An unknown cost is None, which is not 0.
+(OpenTelemetry's meaning; Anthropic reports them beside it). `None` means not reported or not known, which is not 0.
 """
 
 from __future__ import annotations

@@ -1,10 +1,4 @@
-"""The rows of a language as sets and tables that a question can be read with.
-
-Which English words may replace each other: synonyms and words derived from each other, from WordNet 3.0.
-
-`tools/build_word_relations.py` makes the file: a line for each word with what may replace it, an empty line, and a line for each irregular
-form with its base form.
-"""
+"""Tables by which a question is read: the rows of each language, and which English words may replace each other (WordNet 3.0)."""
 
 from __future__ import annotations
 
@@ -43,7 +37,11 @@ _DEGREES = (
 
 
 class WordRelations:
-    """English words, their base forms and what may replace them. Immutable, and so shared."""
+    """English words, their base forms and what may replace them. Immutable, and so shared.
+
+    They are synonyms and words derived from each other. `tools/build_word_relations.py` makes the file: a line for each word with what may
+    replace it, an empty line, and a line for each irregular form with its base form.
+    """
 
     def __init__(self, content: bytes) -> None:
         relations, _, forms = zlib.decompress(content).decode().partition("\n\n")

@@ -1,11 +1,8 @@
 """The layer `cache`: it answers a call with the reply to an earlier one that asked for the same.
 
 It looks for the reply by the identity of the request; where there is none, it may look for that to a similar question. Else one of several
-equal calls that come at once asks the provider, and the others wait for its reply. A reply is kept when it has come to its end.
-
-Which calls are not answered by a kept reply, and whose replies are not kept, with the reason in one word.
-
-Texts that no kept reply answers: questions about the time at which they are asked, and data about persons.
+equal calls that come at once asks the provider, and the others wait for its reply. Some calls are never answered so, and some replies never
+kept: questions about the present time and texts with data about persons are among them.
 """
 
 from __future__ import annotations

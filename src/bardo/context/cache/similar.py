@@ -1,18 +1,6 @@
-"""Answer a question with the kept reply to a similar one: candidates by vectors, then the guard, then the budget of errors.
+"""Answer a question with the kept reply to a similar one: candidates by vectors, then a guard, then the budget of errors.
 
-Everything but the last question must be equal: the tenant, the models, earlier turns, the settings of the call. Nothing is served that was
-not learned to be right: a candidate that the guard lets through is compared with the reply that the model gives, and served only where
-such comparisons say that errors are within the operator's budget.
-
-Decide whether the answer to one question may answer another: only where all that differs between them is known to make no difference.
-
-The words with a meaning of their own are aligned. Each must have a partner in the other question: the same word in another form, or one
-that may replace it by a row or a relation of words. Numbers, names, quoted text, negations and the order of two words around a third must
-be the same. A word without a partner refuses, whatever it is: the guard holds no list of dangerous words.
-
-What a question asks for besides its words: the kind of answer, and in which tense, modality and person.
-
-Whether the words of two questions stand in another order that changes who does what: around a third word, in a role, or exchanged.
+The guard (`compare`) lets one question stand for another only where all that differs between them is known to make no difference.
 """
 
 from __future__ import annotations
@@ -264,7 +252,12 @@ def difference(one: str, other: str) -> Difference | None:
 
 
 def compare(one: Question, other: Question) -> Difference | None:
-    """Compare two questions that were read."""
+    """Compare two questions that were read.
+
+    The words with a meaning of their own are aligned. Each must have a partner in the other question: the same word in another form, or one
+    that may replace it by a row or a relation of words. Numbers, names, quoted text, negations and the order of two words around a third
+    must be the same. A word without a partner refuses, whatever it is: there is no list of dangerous words.
+    """
     if one.language is not other.language:
         return "language"
     if sorted(one.quoted) != sorted(other.quoted) or (len(one.quoted) > 1 and one.quoted != other.quoted):
@@ -412,7 +405,12 @@ class SimilarRules(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SimilarAnswers:
-    """Looks for similar questions. Immutable, and shared by all calls."""
+    """Looks for similar questions. Immutable, and shared by all calls.
+
+    Everything but the last question must be equal: the tenant, the models, earlier turns, the settings of the call. A candidate that the
+    guard lets through is first compared with the reply that the model gives, and served only where such comparisons say that errors are
+    within the operator's budget.
+    """
 
     def __init__(self, rules: SimilarRules) -> None:
         self._rules = rules

@@ -1,12 +1,6 @@
 """The layer `classify`: it labels a request, refuses it where the operator says so, and tells routing what it needs.
 
-The labels come from linear heads over a vector of the text, and where there are none, or no vector can be had, from rules.
-
-Find words of rows, alone or up to three in a row, and where they stand in a text.
-
-Classify a request without a model: by words that it has, its length, its tools and its code. The rows are in `classify.toml`.
-
-The text of a request that is classified: what the user said last, without what programs add to it.
+The labels come from linear heads over a vector of the text. Without heads, or without a vector, rules give them.
 """
 
 from __future__ import annotations
@@ -71,7 +65,10 @@ Places = Mapping[str, Sequence[int]]
 
 
 class PhraseFinder:
-    """Finds phrases. Time is linear in the length of the text, whatever the number of phrases."""
+    """Finds phrases. Time is linear in the length of the text, whatever the number of phrases.
+
+    A phrase is a word of the rows, or up to three in a row.
+    """
 
     def __init__(self, phrases: Iterable[str]) -> None:
         self._phrases = frozenset(phrases)
@@ -139,7 +136,10 @@ _NOTHING_MET = 0.34
 
 
 class Rules:
-    """Answers the questions of the rows. Time is linear in the length of the text."""
+    """Answers the questions of the rows. Time is linear in the length of the text.
+
+    They look at words, at the length of the request, at its tools and its code; the rows are in `classify.toml`.
+    """
 
     def __init__(self, rows: ClassifyRows) -> None:
         self._default = rows.default

@@ -1,6 +1,7 @@
-"""Text that a person does not see and a model reads: letters without a glyph, comments, pieces of chat templates, encoded sentences.
+"""Text that a person does not see, or that filters do not read, and a model does.
 
-Text that filters do not read and models do: encoded letters, look-alike letters, letters apart or the wrong way round.
+Such are letters without a glyph, comments, pieces of chat templates, encoded sentences and letters, look-alike letters, and letters apart
+or the wrong way round.
 """
 
 from __future__ import annotations

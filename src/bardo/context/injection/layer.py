@@ -1,6 +1,6 @@
 """The layer `injection`: looks for instructions in text that nobody vouches for, reports them, and acts where the operator wants it.
 
-Untrusted text with instructions in it, put between marks that tell the model what it is (spotlighting, Hines et al. 2024).
+The text may be put between marks that tell the model what it is (spotlighting, Hines et al. 2024).
 """
 
 from __future__ import annotations

@@ -1,12 +1,4 @@
-"""How certain it is that a piece of text holds instructions, by all that is known of it: its words, what is hidden in it, its sentences.
-
-How certain it is that a sentence asks an assistant for something: a linear probe over its features and, where there is one, its vector.
-
-The weights ship with bardo (`tools/build_injection_probe.py`). They were fitted to sentences of BIPIA (MIT) and of our own; a vector
-counts only where it is of the embedding that they were fitted with.
-
-A text in sentences, and what of each can be seen without knowing what it means.
-"""
+"""How certain it is that a piece of text holds instructions: by its words, what is hidden in it, and a linear probe over its sentences."""
 
 from __future__ import annotations
 
@@ -136,6 +128,9 @@ class ProbeWeights(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """The weights of one tier. `fingerprint` is that of the embedding, empty for words alone.
 
     `boundary` is the value above which one of a hundred ordinary texts has a sentence.
+
+    `tools/build_injection_probe.py` fitted them to sentences of BIPIA (MIT) and of our own. A vector counts only where it is of the
+    embedding that they were fitted with.
     """
 
     fingerprint: str

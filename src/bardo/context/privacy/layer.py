@@ -1,16 +1,7 @@
-"""L7: personal data in what is sent is masked, and put back in what comes; or it is only counted, or the call is refused.
+"""The layer `privacy` (L7): personal data is masked in requests and put back in replies; or it is only counted, or the call is refused.
 
-First all texts are searched, then every value that was found anywhere is masked everywhere: a number that a word beside it gave away
-in one message stands alone in the next. Where anything fails, the call is not sent.
-
-What is done with the reply to a masked call, now or hours later: its values are put back, and what is kept of it has none.
-
-The stage of a reply that puts values back: in text, thinking, the arguments of calls, and the fields beside them.
-
-All texts of a request that a model reads, and a request with other texts in their place.
-
-Prompts, tool results, arguments of calls, thinking, and the strings in fields that bardo only carries. Of a text that is JSON, each string
-is a text of its own. Opaque state, pictures and files are left as they are.
+First all texts are searched, then every value that was found anywhere is masked everywhere: a number that a word beside it gave away in one
+message stands alone in the next. Where anything fails, the call is not sent.
 """
 
 from __future__ import annotations
@@ -70,7 +61,10 @@ _Again = Callable[[str], Event]
 
 
 class RestoreStage:
-    """Restores the values of one reply. `typed`: its text is JSON."""
+    """Restores the values of one reply. `typed`: its text is JSON.
+
+    Values are put back in text, thinking, the arguments of calls, and the fields beside them.
+    """
 
     def __init__(self, restoring: RestorePlan, *, typed: bool) -> None:
         self._restoring = restoring
@@ -178,7 +172,11 @@ _MOST_NESTED = 2
 
 
 class TextChanger:
-    """Changes the texts of a request. `change` is given each text; `quoted` says what stands for a JSON number, None for most."""
+    """Changes the texts of a request. `change` is given each text; `quoted` says what stands for a JSON number, None for most.
+
+    They are prompts, tool results, arguments of calls, thinking, and the strings in fields that bardo only carries. Of a text that is JSON,
+    each string is a text of its own. Opaque state, pictures and files are left as they are.
+    """
 
     def __init__(self, change: Change, quoted: Callable[[str], str | None] = lambda number: None) -> None:
         self._change = change
@@ -313,7 +311,10 @@ class _PendingPlaceholders(msgspec.Struct, frozen=True):
 
 
 class MaskedReply:
-    """What is done with the reply to a masked call."""
+    """What is done with the reply to a masked call.
+
+    The reply comes now or hours later. Its values are put back, and what is kept of it has none.
+    """
 
     most_bytes = 0
 

@@ -1,7 +1,4 @@
-"""Check digits and dates of national numbers outside Europe: of persons, companies and documents.
-
-Check digits and dates of national numbers in Europe and Turkey: of persons, companies and documents.
-"""
+"""Check digits and dates of national numbers of persons, companies and documents, in Europe, in Turkey and elsewhere."""
 
 from __future__ import annotations
 

@@ -1,12 +1,7 @@
-"""Try many patterns at the places of a text where a value may begin.
+"""Find personal data by many patterns, tried together and only at the places of a text where a value may begin.
 
-All values that are found by the patterns of the rows hold a digit. So digits are looked for, and a value begins at the number, or at one
-of the short words before it. Patterns are tried together: one expression says whether any of some patterns fits, and only then another says
-which. Patterns of an operator may begin anywhere, and are looked for one by one.
-
-Say of patterns what their matches begin with, so that at most places of a text most of them need not be tried.
-
-Of a text only the kinds of its characters are looked at here: digits, letters, and each sign that separates.
+All values of the rows' patterns hold a digit, so a value begins at a number or at one of the short words before it. One expression says
+whether any of some patterns fits, and only then another says which.
 """
 
 from __future__ import annotations
@@ -65,7 +60,11 @@ def kinds_of(text: str) -> str:
 
 
 class FirstSigns:
-    """Which of some patterns may match where characters of some kinds stand."""
+    """Which of some patterns may match where characters of some kinds stand.
+
+    Only the kinds of characters are looked at: digits, letters, and each sign that separates. At most places most patterns need not be
+    tried.
+    """
 
     def __init__(self, expressions: Sequence[str]) -> None:
         self._anywhere: list[int] = []

@@ -1,12 +1,8 @@
 """The layer `compress`: old, long texts keep their beginning and their end, and a conversation that is longer still is compacted.
 
-Compaction: the beginning of a long conversation is replaced by a summary, or its provider is asked to shorten it.
-
-A summary is made once for a beginning and kept for the session, so the same summary stands there in every later turn. When the
-conversation has become too long again, the next summary takes the one before and the turns since. All of the system prompt and the last
-thing that the user said stay word for word, and so do the last turns. Nothing is cut between a call and its result.
-
-A summary of the beginning of a conversation: what is asked of a model that writes one, and one that rules make without a model.
+Compaction replaces the beginning of a conversation by a summary, which a model writes or rules make, or has its provider shorten it. A
+summary is kept for the session, so that the same one stands there in every later turn; the next one takes it and the turns since. The
+system prompt, the last thing that the user said and the last turns stay word for word. Nothing is cut between a call and its result.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""The layer `dedup`: a long text that stands in the prompt already is replaced by a reference to where it stands first.
-
-The same holds for long runs of lines, as where a file is read again after a small change.
-
-The layer `format`: results of tools in a shorter form that says the same.
-"""
+"""The layers `dedup` and `format`: repeated texts become references, and results of tools get a shorter form that says the same."""
 
 from __future__ import annotations
 
@@ -24,7 +19,11 @@ _TELLING_LINE = 12
 
 
 def dedup(settings: DedupSettings) -> Editing:
-    """Return the layer."""
+    """Return the layer.
+
+    A long text that stands in the prompt already is replaced by a reference to where it stands first. The same holds for long runs of
+    lines, as where a file is read again after a small change.
+    """
     return Editing(_Dedup(settings))
 
 
@@ -120,7 +119,10 @@ def _with_references(lines: Sequence[str], runs: str) -> Iterator[str]:
 
 
 def format_results(settings: FormatSettings) -> Editing:
-    """Return the layer."""
+    """Return the layer.
+
+    It writes results of tools in a shorter form that says the same.
+    """
     return Editing(_Format(settings))
 
 

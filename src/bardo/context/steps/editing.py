@@ -1,10 +1,7 @@
-"""What the layers that shorten texts have in common: what was changed in earlier turns is changed again, and new changes have to pay.
+"""What the layers that shorten texts have in common: one decision a text and session, and the ways in which a text becomes shorter.
 
-A layer decides about a text once in a session. The decision is kept as a short recipe, which gives the same text again in every later
-turn, so the prompt that a provider has in its cache stays the same. A new change in that prompt is made only where it costs less than it
-saves, or where the prompt would not fit otherwise.
-
-Shorter forms of a text: without a loss (JSON without space, tables without padding, lines without trailing space), and by cutting.
+A decision is kept as a short recipe, which gives the same text again in every later turn, so the prompt that a provider has in its cache
+stays the same. A new change in that prompt is made only where it costs less than it saves, or where the prompt would not fit otherwise.
 """
 
 from __future__ import annotations

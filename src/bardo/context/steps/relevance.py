@@ -1,6 +1,6 @@
 """The layer `relevance`: of long texts the passages stay that are most like the last question.
 
-Rank passages by how much they have in common with a question: BM25 over words, with the passages themselves as the collection.
+Passages are ranked by BM25 over words, with the passages themselves as the collection.
 """
 
 from __future__ import annotations

@@ -1,17 +1,8 @@
-"""The layer `tools`: a request gets the tools that belong to what is asked, the same ones in all turns of a session.
+"""The layer `tools`: a request gets the tools that belong to its question, the same ones in all turns of a session.
 
-The tools stand at the front of what providers cache of a prompt, so that a list that changes costs the whole prompt anew. What was chosen
-for a session stays, in its order, and later turns only append to it.
-
-The three functions that stand for a large list of tools: how they are offered, and how a history of calls is written for them.
-
-A client sees only calls of its own tools. The model made them through a function, so that in later turns it gets them back like that:
-exactly as it made them, where that is remembered, else as a call of the function with the same arguments and the same id.
-
-Answer a model's calls of `search_tools`, `get_tool_schema` and `execute_tool` within one call of the client.
-
-A search is answered from the client's own tools, best first; the same search again gives the next page. A call of a tool through
-`execute_tool` is checked against the tool's JSON Schema and becomes an ordinary call that the client executes.
+The tools stand at the front of a cached prompt, so a list that changes costs the whole prompt anew: later turns only append to it. In the
+place of a large list stand three functions (`search_tools`, `get_tool_schema`, `execute_tool`), whose calls are answered within one call of
+the client.
 """
 
 from __future__ import annotations
@@ -267,7 +258,11 @@ def offered_functions(request: Request, count: int) -> OfferedFunctions:
 def with_function_calls(
     request: Request, tools: Sequence[Tool], loaded: Sequence[Tool], functions: OfferedFunctions, tenant: str
 ) -> Generator[Any, Any, Request]:
-    """Return a request whose history has the calls of tools that are not loaded as the model made them."""
+    """Return a request whose history has the calls of tools that are not loaded as the model made them.
+
+    A client sees only calls of its own tools. The model gets its calls back exactly as it made them, where that is remembered; else as a
+    call of the function with the same arguments and the same id.
+    """
     wrapped = {tool.name for tool in tools} - {tool.name for tool in loaded}
     ids = [block.id for block in _calls(request.messages) if block.id]
     if not ids:
@@ -283,7 +278,11 @@ def with_function_calls(
 
 
 class FunctionsPart:
-    """Answers the calls of the functions in the replies to one call, and notes for which searches tools were called."""
+    """Answers the calls of the functions in the replies to one call, and notes for which searches tools were called.
+
+    A search is answered from the client's own tools, best first; the same search again gives the next page. A call of a tool through
+    `execute_tool` is checked against the tool's JSON Schema and becomes an ordinary call that the client executes.
+    """
 
     most_bytes = 0
 

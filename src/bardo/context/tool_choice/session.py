@@ -1,10 +1,6 @@
-"""Which tools of a request stay whatever they are about, and what the text is that the others are compared with.
+"""The state and the settings of the choice of tools: a session's plan, the tools that always stay, and the effects that keep both.
 
-What the choice of tools remembers between calls, and the effects by which it is found and kept.
-
-All of it is bounded, and belongs to one tenant, but for the vectors of tools, which say nothing of who uses them.
-
-How tools are chosen, as an operator sets it.
+All that is kept is bounded and belongs to one tenant, but for the vectors of tools, which say nothing of who uses them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """Compare the words of a text with those of many tools: BM25 over words, and cosine over runs of letters, which forgives misspellings.
 
-An index is made once for a list of tools, and kept by their texts.
-
-Tokenize what a tool is called and says, and what a user says: identifiers are split, endings are taken off.
+Identifiers are split into words, and words lose their endings. An index is made once for a list of tools, and kept by their texts.
 """
 
 from __future__ import annotations

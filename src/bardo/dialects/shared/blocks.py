@@ -1,9 +1,4 @@
-"""The blocks of a reply, as the readers and the writers of all dialects keep and write them.
-
-Frames that are the one before with another text, in a dialect whose plain deltas say nothing but which block they continue.
-
-The bytes around the text are kept from one such frame. As long as frames have the same bytes there, nothing else in them is new.
-"""
+"""The blocks of a reply, as the readers and the writers of all dialects keep and write them."""
 
 from __future__ import annotations
 
@@ -269,6 +264,9 @@ class RepeatedText:
     """Knows the bytes around the text of the frames that repeat: `around`, None where nothing is known to repeat.
 
     `read` returns what a frame continues and its text, and None for a frame that is more than a plain delta.
+
+    It is for dialects whose plain deltas say nothing but which block they continue. As long as frames have the same bytes around their
+    text, nothing else in them is new.
     """
 
     __slots__ = ("_block", "_make", "_read", "_tries", "around")

@@ -2,10 +2,6 @@
 
 Agents that were interrupted, cut their history or resume it send calls without results, results without calls, results twice, and the user
 between a call and its result. What a target demands is said by rows (`catalog/data/request_shapes.toml`).
-
-Results of tools that a client sent twice: a call has one result, and providers refuse a second one.
-
-Only what is the same is left out. Where two results of one call differ, what the client meant is not known.
 """
 
 from __future__ import annotations
@@ -444,7 +440,11 @@ _WHY = "the same result of this call stands before it, and a call has one result
 
 
 def without_repeated_results(request: Request) -> Request:
-    """Return the request without results that stand in it twice, which is reported."""
+    """Return the request without results that stand in it twice, which is reported.
+
+    A call has one result, and providers refuse a second one. Only equal results are left out: where two results of one call differ, the
+    client's intention is not known.
+    """
     found = _repeated(request.messages)
     if not found:
         return request

@@ -1,7 +1,4 @@
-"""Ask a server about each law, and say what was found.
-
-Gemini's generateContent, as its official reference says.
-"""
+"""Ask a server about each law, and report its results."""
 
 from __future__ import annotations
 

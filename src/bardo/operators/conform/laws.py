@@ -1,7 +1,4 @@
-"""The laws: what each asks, and why clients need it.
-
-What a strict reader finds in a reply, the same for each dialect.
-"""
+"""The laws of a server: what each asks, why clients need it, and what a strict reader finds in a reply of any dialect."""
 
 from __future__ import annotations
 

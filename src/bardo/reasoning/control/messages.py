@@ -1,8 +1,6 @@
-"""Make a request's messages fit a model: ids of calls that its provider refuses, and an answer that the caller began.
+"""Fit a request's messages to a model: refused ids of calls, an answer that the caller began, and words on how much to think.
 
-What is changed is a Degradation. An id becomes the same id on every turn, since it is made of nothing but the id itself.
-
-Say in the system prompt how much to think, to a model that has no field for it.
+Each change is a Degradation. An id becomes the same id on every turn, since it is made of nothing but the id itself.
 """
 
 from __future__ import annotations

@@ -1,13 +1,7 @@
 """Write a reasoning policy in the wire form one model honours.
 
-A policy that cannot be expressed exactly is expressed as near as possible, and the difference is reported.
-
-Plan a level or a budget in the control that a model has: its own levels, tokens, or only on and off.
-
-The rule for a budget is one for every dialect and wire form. A budget leaves the answer `HEADROOM` tokens of the output limit, or half of a
-limit that is smaller than twice that. A model's least budget takes precedence over the answer's room as long as a quarter of the limit is
-left; otherwise thinking is turned off where it can be, and reported. A budget and a limit that the caller wrote in the provider's own
-fields are sent as they came.
+A policy that cannot be expressed exactly is expressed as near as possible, and the difference is reported. A level or a budget is planned
+in the control that a model has: its own levels, tokens, or only on and off.
 """
 
 from __future__ import annotations
@@ -164,7 +158,13 @@ def _switched(query: ControlQuery) -> ControlPlan:
 
 
 def in_tokens(query: ControlQuery, requested: int) -> ControlPlan:
-    """Return how a budget is sent: within the model's range, and below the output limit."""
+    """Return how a budget is sent: within the model's range, and below the output limit.
+
+    The rule is one for every dialect and wire form. A budget leaves the answer `HEADROOM` tokens of the output limit, or half of a limit
+    that is smaller than twice that. A model's least budget takes precedence over the answer's room as long as a quarter of the limit is
+    left; otherwise thinking is turned off where it can be, and reported. A budget and a limit that the caller wrote in the provider's own
+    fields are sent as they came.
+    """
     known = query.known
     span = known.budget
     room = room_for(known, query.limit, requested)

@@ -1,7 +1,4 @@
-"""Where a policy is going, and everything known of the model there, layer over layer.
-
-How much thinking: levels, tokens, and the one table between them.
-"""
+"""Where a policy is going: everything known of the model there, layer over layer, and the table between levels and tokens."""
 
 from __future__ import annotations
 

@@ -1,17 +1,7 @@
-"""Learned routing: choose among the candidates of a call, and learn from what comes of it.
+"""Learned routing: choose among the candidates of a call, learn from the outcome, and measure whether that pays.
 
-State is kept by route (the name of a workload, or `default`): its regret budget, and what it reached beside the best single model. A route
-where routing is shown to cost more than it brings asks the best single model from then on.
-
-Choose a model by Thompson sampling inside a regret budget, so that every choice can be made again from what was recorded of it.
-
-The worth of a model on a request is its success less its price: cost in units of the dearest candidate's, times `price_weight`. A sample of
-each posterior decides, as long as what exploring is expected to lose stays inside the budget; else the best mean decides.
-
-Whether learned routing pays: what it reached beside always asking the best single model, with an interval.
-
-Some requests of a route, a stated share drawn by their ids, go to the best single model whatever the table expects. Both groups then meet
-the same kind of requests, and the difference of their mean worth (success less price, as choices weigh it) has a plain interval.
+State is kept by route (the name of a workload, or `default`): its regret budget, and its result beside the best single model. A route where
+routing is shown to cost more than it brings asks the best single model from then on.
 """
 
 from __future__ import annotations
@@ -89,6 +79,10 @@ def choose(estimates: Mapping[str, Estimate], *, seed: int, price_weight: float,
     """Return the choice among these candidates; the same arguments give the same choice.
 
     `price_weight` from 0 up: how much success the price of the dearest candidate is worth. Raises ValueError without a candidate.
+
+    It is Thompson sampling inside a regret budget. The worth of a model on a request is its success less its price: cost in units of the
+    dearest candidate's, times `price_weight`. A sample of each posterior decides, as long as the expected loss of exploring stays inside
+    the budget; else the best mean decides.
     """
     if not estimates:
         raise ValueError("no candidate to choose from")
@@ -187,7 +181,11 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def compare(routed: Sums, single: Sums) -> Comparison:
-    """Return what the two groups say."""
+    """Return what the two groups say.
+
+    A stated share of a route's requests, drawn by their ids, goes to the best single model whatever the table expects. Both groups then
+    meet the same kind of requests, and the difference of their mean worth (success less price, as choices weigh it) has a plain interval.
+    """
     if min(routed.count, single.count) < LEAST_OF_EACH:
         return Comparison(routed=routed, single=single, verdict="unproven")
     gain = routed.mean - single.mean

@@ -1,10 +1,6 @@
-"""Lets calls through that are within the limits of their keys, and counts what they took when they end.
+"""Let calls through that are within the limits of their keys, count their use while they run and when they end, and end those over budget.
 
 All of it happens in one event loop; the state database is asked in threads, one question at a time.
-
-Counts what the running calls of one key spend while their replies come, so that a budget that is spent ends them at once.
-
-It looks again after as many bytes as what is left may pay for, and holds what comes while the store of limits is asked.
 """
 
 from __future__ import annotations
@@ -52,6 +48,9 @@ class BudgetMeter:
 
     `look` counts what came and returns what is left of the budget, in nano-dollars. `check` asks the store whether the budget is spent,
     and ends the calls where it is; None where they go on. `alone`: no other process spends of the same budget.
+
+    A budget that is spent ends the running calls of its key at once. The meter looks again after as many bytes as the rest of the budget
+    may pay for, and holds the bytes that come while the store of limits is asked.
     """
 
     def __init__(

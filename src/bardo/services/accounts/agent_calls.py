@@ -1,15 +1,6 @@
-"""The calls of an agent (`[golem]`): which tier a tick has, whether the day's budget pays for a call, and at which step its session is.
+"""The calls of an agent (`[golem]`): the tier of a tick, the step of its session, and whether the day's budget pays for the call.
 
-A tick that needs no model is answered here. What the agent does not say of its DIEM is read from the balances that providers tell.
-
-How many calls the sessions of agents have had: a temperature that changes within a session follows from that.
-
-Counted in memory, or in a file that the workers of a gateway share.
-
-What the parts of agents spent today, by key, subsystem and provider: from the log, and from the calls of this process.
-
-A day is one of UTC. The log is read at most once a second, and has the calls of other workers and of earlier processes; until it has a call
-of this process, that call counts by itself.
+A tick that needs no model is answered here. A DIEM figure that the agent does not give is read from the balances that providers tell.
 """
 
 from __future__ import annotations
@@ -84,7 +75,11 @@ class SpendKey(NamedTuple):
 
 
 class DaySpending:
-    """The nano-dollars of today. `path` is the log's place, None where there is none; `clock` gives Unix time."""
+    """The nano-dollars of today. `path` is the log's place, None where there is none; `clock` gives Unix time.
+
+    They are sums by key, subsystem and provider. A day is one of UTC. The log is read at most once a second, and has the calls of other
+    workers and of earlier processes; until it has a call of this process, that call counts by itself.
+    """
 
     def __init__(self, path: Path | str | None, clock: Callable[[], float] = time.time) -> None:
         self._path = path
@@ -175,7 +170,11 @@ _log = logging.getLogger("bardo.agent")
 
 
 class SessionSteps:
-    """The counts of sessions. `path` is the file that holds them, None for memory; `clock` gives Unix time."""
+    """The counts of sessions. `path` is the file that holds them, None for memory; `clock` gives Unix time.
+
+    A temperature that changes within a session follows from them. They are counted in memory, or in a file that the workers of a gateway
+    share.
+    """
 
     def __init__(self, path: Path | None, clock: Callable[[], float]) -> None:
         self._path = path

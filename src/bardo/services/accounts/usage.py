@@ -1,9 +1,4 @@
-"""What a key has used of its limits, and what its calls cost: for whoever holds the key.
-
-What the calls of a key have cost, by the inference log: the one place where settled costs are kept.
-
-Loads SQLAlchemy when it is first asked.
-"""
+"""The figures of a key for its holder: how much of its limits is used, and what its calls cost by the inference log."""
 
 from __future__ import annotations
 
@@ -59,6 +54,8 @@ class LogSpend:
     """Reads the sums that a log keeps. `path` is None where the log is off, and `charged` says what a key is charged for a cost.
 
     Its methods block; any thread may call them.
+
+    The log is the one place where settled costs are kept. SQLAlchemy is loaded with the first question.
     """
 
     def __init__(self, path: str | Path | None, charged: Callable[[int], int] = int) -> None:

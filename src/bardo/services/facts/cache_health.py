@@ -1,11 +1,4 @@
-"""What was seen of the prompt caches of providers and their servers: counted for each model, and as it is reported.
-
-Tell callers and the operator of prompts that no provider can cache, because their beginning changes with every call.
-
-Find prompts whose beginning changes with every call, so that no provider can read it from its cache: a clock, a random id.
-
-Of each prompt only digests are kept, of its head as a whole and of pieces of it, and only so many of each.
-"""
+"""How well the prompt caches of providers work: counts for each model and server, and prompts that no cache can hold."""
 
 from __future__ import annotations
 
@@ -80,7 +73,11 @@ class _Prompt:
 
 
 class PromptHeads:
-    """Watches how prompts begin. Prompts of different users and models are never compared."""
+    """Watches how prompts begin. Prompts of different users and models are never compared.
+
+    A prompt whose beginning changes with every call, by a clock or a random id, can be read from no cache. Of each prompt only digests are
+    kept, of its head as a whole and of pieces of it, and only so many of each.
+    """
 
     def __init__(self) -> None:
         self._prompts: OrderedDict[tuple[str, str], list[_Prompt]] = OrderedDict()

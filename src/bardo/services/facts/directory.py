@@ -1,13 +1,7 @@
-"""Which providers there are and what each serves: from the configuration, from keys in the environment, and by asking.
+"""The directory of providers and of the models that each serves: from the configuration, from keys in the environment, and by asking.
 
-A provider whose models are not configured is asked for its list, once, when a name cannot be placed without it. Nothing here fails a
-start: a provider that does not answer serves what its catalog row says.
-
-Whose account a provider is asked with: what ciphertexts and signatures are bound to, besides the platform that made them.
-
-A key stands for the account it belongs to, so that two entries with one key are one account. Keys that take turns in one entry are one
-account too, named by the first that is set. Access tokens that change by the hour name none: there the project does, or this machine's
-credentials.
+A provider whose models are not configured is asked for its list, once, when a name cannot be placed without it. Nothing here fails a start:
+a provider that does not answer serves the models of its catalog row.
 """
 
 from __future__ import annotations
@@ -59,7 +53,12 @@ _PLACES = ("location", "region")
 
 
 def with_account(provider: Provider, keyring: Keyring, named: str | None = None) -> Provider:
-    """Return the provider with a digest of whose account it is asked with, which may be `named` in its entry."""
+    """Return the provider with a digest of whose account it is asked with, which may be `named` in its entry.
+
+    Ciphertexts and signatures are bound to an account, besides the platform that made them. A key stands for the account it belongs to, so
+    that two entries with one key are one account. Keys that take turns in one entry are one account too, named by the first that is set.
+    Access tokens that change by the hour name none: there the project does, or this machine's credentials.
+    """
     owner = _owner(provider, keyring) if named is None else ("named", named)
     return msgspec.structs.replace(provider, account=_digest(*owner))
 

@@ -1,10 +1,7 @@
-"""Events of a gateway's calls: a bus within the process, and a feed that can be read on from where a reader stopped.
+"""Events of a gateway's calls: how they are made of a call, a bus within the process, and a feed that a reader can take up again.
 
-Publishing never waits: a subscriber that does not keep up loses the oldest events. Nothing is made or kept while nobody listens. Events
-are published and read in one event loop. Each event of the feed has an id of this process and a number: a reader that comes back with
-the last id it saw gets what it missed, or is told that it missed something.
-
-Which inference events a call gives: those of its plan, before it is sent, and those of its reply.
+Publishing never waits: a subscriber that does not keep up loses the oldest events. Nothing is made or kept while nobody listens. Events are
+published and read in one event loop.
 """
 
 from __future__ import annotations
@@ -371,7 +368,11 @@ class EventFilter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EventFeed:
-    """Keeps the last events of a bus, and gives them to readers. Nothing is kept before the first reader comes."""
+    """Keeps the last events of a bus, and gives them to readers. Nothing is kept before the first reader comes.
+
+    Each event has an id of this process and a number: a reader that comes back with the last id it saw gets the events that it missed, or
+    is told that it missed some.
+    """
 
     def __init__(self, bus: EventBus) -> None:
         self._bus = bus

@@ -1,9 +1,7 @@
-"""Learned routing in a running program: it takes what finished calls and feedback say, and keeps it in its file.
+"""Learned routing in a running program: it learns from finished calls and feedback, and keeps its state in a file.
 
 A call costs nothing more than counting: the file is written by a thread of its own, now and then and at the end. Processes that share the
-file add what each has learned to what is there, and go on with both.
-
-The file in which learned routing keeps what it knows: JSON, written whole beside its place and put there at once.
+file add to it what each has learned, and go on with both.
 """
 
 from __future__ import annotations
@@ -83,7 +81,10 @@ def load_state(path: Path, embedding: Embedding) -> LearnedState | None:
 
 
 def store_state(state: LearnedState, path: Path) -> None:
-    """Write the state. Raises OSError, also where something else than a file stands at `path`: it is left alone."""
+    """Write the state. Raises OSError, also where something else than a file stands at `path`: it is left alone.
+
+    The file is JSON, written whole beside its place and put there at once.
+    """
     if what := what_is_no_file(path):
         raise OSError(errno.EINVAL, f"it is {what}")
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,12 +1,7 @@
-"""What is known of models while the program runs: an operator's rows, what servers said, and what replies and refusals taught.
+"""The facts of models while the program runs: an operator's rows, the answers of servers, and the lessons of replies and refusals.
 
-It is read from memory, once for each call: planning waits for nobody.
-
-Counts the calls for which providers were asked to search the web: of the current day (UTC) by provider, and what they cost by limit.
-
-Kept in memory, by process.
-
-What an operator is warned of, once for each model in use: that nothing is known of its thinking, and that it shuts down.
+They are read from memory, once for each call: planning waits for nobody. Searches of the day and warnings to the operator are kept beside
+them, by process.
 """
 
 from __future__ import annotations
@@ -58,7 +53,10 @@ _MOST_KEYS = 20_000
 
 
 class DailySearches:
-    """The searching calls of today by provider, of those that have a budget. `clock` gives Unix time."""
+    """The searching calls of today by provider, of those that have a budget. `clock` gives Unix time.
+
+    The day is one of UTC. A limit knows what the searches of its calls cost.
+    """
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -101,7 +99,10 @@ _log = logging.getLogger("bardo.control")
 
 
 class ModelWarnings:
-    """Warns of what is asked."""
+    """Warns of what is asked.
+
+    Once for each model in use: nothing is known of its thinking, or it shuts down.
+    """
 
     def __init__(self) -> None:
         self._unclassified: set[PlaceName] = set()

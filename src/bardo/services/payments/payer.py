@@ -1,6 +1,6 @@
 """Pay for calls: one payment for what is asked, on disk before its signature leaves, and never a second one while the first is open.
 
-The payments of one call: in which order its ways to pay are tried, and that none is paid for twice.
+The ways to pay of one call are tried in order, and none is paid for twice.
 """
 
 from __future__ import annotations

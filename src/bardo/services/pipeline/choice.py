@@ -1,10 +1,6 @@
-"""Which layers work on a call: those of its profile, with single ones turned on and off.
+"""Choose the layers of a call, those of its profile with single ones turned on and off, and load layers from other packages.
 
-Layers from other packages, which name them in the entry points `bardo.layers`.
-
-An entry point leads to a function that takes the settings of `[inference.pipeline.own.NAME]`, a dict, and returns the layer. A layer says
-in `place` whether it works `before_route` or `after_route`, by default after, behind bardo's own. `performers` are its functions for
-effects of its own, by their classes; they are not called where nothing is sent.
+Other packages name their layers in the entry points `bardo.layers`.
 """
 
 from __future__ import annotations
@@ -32,7 +28,12 @@ _PLACES: tuple[LayerPlace, ...] = ("before_route", "after_route")
 
 
 def make_own_layer(name: str, settings: Mapping[str, Any], effects: Effects) -> Layer:
-    """Return the layer of an entry point. Raises ConfigError where it cannot be made."""
+    """Return the layer of an entry point. Raises ConfigError where it cannot be made.
+
+    It leads to a function that takes the settings of `[inference.pipeline.own.NAME]`, a dict, and returns the layer. A layer says in
+    `place` whether it works `before_route` or `after_route`, by default after, behind bardo's own. `performers` are its functions for
+    effects of its own, by their classes; they are not called where nothing is sent.
+    """
     point = own_layer_points()[name]
     try:
         layer = point.load()(dict(settings))

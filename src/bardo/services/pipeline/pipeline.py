@@ -1,7 +1,4 @@
-"""The layers of calls: chosen by profile, run one after the other, before and after it is known who is asked.
-
-What layers are told of the targets of a call.
-"""
+"""Run the layers of calls: chosen by profile, one after the other, before and after the targets of the call are known."""
 
 from __future__ import annotations
 

@@ -1,18 +1,6 @@
-"""What is told of each call, to whom it is configured; nothing of this is loaded where nothing is.
+"""Telemetry of calls: metrics for Prometheus and spans for OpenTelemetry, both made of the rows of the log.
 
-Metrics of calls for Prometheus, made of the rows of the log. Labels are bounded: clients choose the names of models.
-
-The package prometheus-client comes with the extra `bardo[telemetry]`. With several workers `PROMETHEUS_MULTIPROC_DIR` names the folder in
-which they share what they counted; `bardo serve` sets it.
-
-Spans of calls for OpenTelemetry, made of the rows of the log, exported by OTLP over HTTP.
-
-The packages come with the extra `bardo[telemetry]`. A span is made when its call has ended, with the id that it had from its beginning: a
-call costs one value more than its row. Spans are exported in a thread of their own.
-
-W3C Trace Context: read what a client sent, and write what a provider gets (w3.org/TR/trace-context, level 1).
-
-What a span tells of a call beside its row of the log: the request's parameters, the servers that were asked, and the reply's own id.
+Their packages come with the extra `bardo[telemetry]`, and are loaded where they are configured.
 """
 
 from __future__ import annotations
@@ -57,7 +45,10 @@ _PORTS = {"http": 80, "https": 443}
 
 
 class CallDetails:
-    """The details of one call, put together while it goes on."""
+    """The details of one call, put together while it goes on.
+
+    They are what a span tells beside the row of the log: the request's parameters, the servers that were asked, and the reply's own id.
+    """
 
     def __init__(self, request: Request | EmbedRequest | None = None) -> None:
         self._asked: dict[str, Any] = {}
@@ -132,7 +123,11 @@ _TOKENS = ("input", "output", "reasoning", "cache_read", "cache_write")
 
 
 class CallMetrics:
-    """Counts calls. Raises ConfigError where prometheus-client is not there."""
+    """Counts calls. Raises ConfigError where prometheus-client is not there.
+
+    Labels are bounded, since clients choose the names of models. With several workers `PROMETHEUS_MULTIPROC_DIR` names the folder in which
+    they share their counts; `bardo serve` sets it.
+    """
 
     def __init__(self) -> None:
         self._client = client = _package()
@@ -293,7 +288,10 @@ _LONGEST_STATE = 512
 
 
 class TraceContext(NamedTuple):
-    """The span of one call. `parent` is the client's span, 0 where it sent none; `state` is passed on as it came."""
+    """The span of one call. `parent` is the client's span, 0 where it sent none; `state` is passed on as it came.
+
+    It is read from a client's header, and written to the provider's (w3.org/TR/trace-context, level 1).
+    """
 
     trace_id: int
     span_id: int
@@ -328,7 +326,11 @@ _NANOS = 1_000_000_000
 
 
 class SpanWriter:
-    """Makes spans and gives them to a span processor of OpenTelemetry's SDK. Raises ConfigError where the SDK is not there."""
+    """Makes spans and gives them to a span processor of OpenTelemetry's SDK. Raises ConfigError where the SDK is not there.
+
+    A span is made when its call has ended, with the id that it had from its beginning: a call costs one value more than its row. Spans are
+    exported by OTLP over HTTP, in a thread of their own.
+    """
 
     def __init__(self, processor: Any, service: str, *, meters: CallMeters | None = None) -> None:
         self._processor = processor

@@ -1,7 +1,4 @@
-"""OpenAI's files and batches, and Groq's, which are of the same form.
-
-Read the form by which a file is uploaded (multipart/form-data).
-"""
+"""OpenAI's files and batches, and Groq's, which are of the same form. Files are uploaded as multipart/form-data."""
 
 from __future__ import annotations
 

@@ -1,12 +1,7 @@
-"""Read an Anthropic Messages request, refusing what Anthropic refuses.
+"""Read an Anthropic Messages request, refusing what Anthropic refuses, its cache markers and context management too.
 
-Rules about thinking blocks that come back are in `anthropic_thinking`.
-
-Context management of the Messages API: which edits there are, the beta that each needs, and what they are refused for.
-
-platform.claude.com/docs, "Context editing" and "Compaction at a token threshold", 2026-11; the parameters of anthropic 2.12.0.
-
-Cache markers of Anthropic's Messages: which there may be, and what they mark.
+Rules about thinking blocks that come back are in `anthropic_thinking`. Source of context management: platform.claude.com/docs, "Context
+editing" and "Compaction at a token threshold", 2026-11; the parameters of anthropic 2.12.0.
 """
 
 from __future__ import annotations

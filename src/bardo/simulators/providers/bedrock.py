@@ -1,9 +1,7 @@
-"""Amazon Bedrock's Converse: one language for all families, which still reason each in its own way.
+"""Amazon Bedrock's Converse, its count of tokens and its vectors: one language for all families, which still reason each in its own way.
 
 Claude signs its reasoning; gpt-oss and others do not, and stream an empty text before it; Nova 2 hides the words; the first Nova writes
 tags into its text, cut in two.
-
-What Bedrock does beside Converse: count tokens, and invoke Titan's and Cohere's models that make vectors.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""Cohere's v2 chat: thinking in content, a plan before calls, citations of what tools gave back, two counts of everything.
-
-Read a Cohere chat request, refusing what Cohere refuses.
-
-Cohere's v2 embed, refusing what Cohere refuses; Bedrock takes the same of Cohere's models.
-"""
+"""Cohere's v2 chat and embed: thinking in content, a plan before calls, citations of tools' results, two counts of everything."""
 
 from __future__ import annotations
 
@@ -24,7 +19,10 @@ _LONGEST = 1536
 
 
 def embeddings(incoming: Incoming) -> Fields:
-    """Answer a request. Raises Refusal."""
+    """Answer a request. Raises Refusal.
+
+    Bedrock takes the same of Cohere's models.
+    """
     body = incoming.fields
     if not text(body.get("model")):
         raise Refusal("missing_field", "invalid request: model is required")

@@ -1,7 +1,4 @@
-"""Gemini: thoughts on request, signatures on what follows them, and two ways to stream.
-
-Gemini's embedContent and batchEmbedContents, refusing what Google refuses.
-"""
+"""Gemini: thoughts on request, signatures on the parts that follow them, two ways to stream, and vectors."""
 
 from __future__ import annotations
 

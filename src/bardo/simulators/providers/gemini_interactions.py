@@ -1,7 +1,5 @@
 """Gemini's Interactions: a reply is a list of steps, told one by one in a stream; summaries of thoughts only on request.
 
-Read an Interactions request, refusing what Google refuses.
-
 The fields are those of Google's own client library (3.4) and its page, as of 2026-11-20. Unlike generateContent, this route knows each name
 in one spelling only.
 """

@@ -1,12 +1,4 @@
-"""Read a Gemini generateContent request, refusing what Google refuses.
-
-Rules about thought signatures that come back are in `gemini_signatures`.
-
-Thought signatures as Gemini makes and checks them.
-
-From Gemini 3 on, the first call of each step of the current turn must have its signature; a signature of anybody else is refused
-wherever it stands. Source: ai.google.dev, Thought signatures, as of 2026-11; the words are those users report.
-"""
+"""Read a Gemini generateContent request, refusing what Google refuses, and check the thought signatures that come back."""
 
 from __future__ import annotations
 
@@ -44,7 +36,11 @@ def signature(model: str, reasoning: str, *, called: str = "") -> str:
 
 
 def check(contents: Sequence[Fields], model: str) -> None:
-    """Refuse signatures that are not Gemini's, and calls of the current turn without one."""
+    """Refuse signatures that are not Gemini's, and calls of the current turn without one.
+
+    From Gemini 3 on, the first call of each step of the current turn must have its signature; a signature of anybody else is refused
+    wherever it stands. Source: ai.google.dev, Thought signatures, as of 2026-11; the words are those users report.
+    """
     for content in contents:
         for part in rows(content.get("parts")):
             if held := held_by(part):

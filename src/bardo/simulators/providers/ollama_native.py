@@ -1,11 +1,4 @@
-"""Ollama's own route: JSON lines, arguments as objects, counts and durations in the last line.
-
-Ollama's embed, and the older embeddings for one text.
-
-Read a request of Ollama's own chat route, refusing what Ollama refuses.
-
-What Ollama shows of a model it has, whichever route it is used through.
-"""
+"""Ollama's own routes for chats, vectors and facts of models: JSON lines, arguments as objects, counts in the last line."""
 
 from __future__ import annotations
 
@@ -84,7 +77,10 @@ def _check(body: Fields) -> None:
 
 
 def shown(incoming: Incoming, models: Sequence[str]) -> Reply | None:
-    """Answer `/api/show`; None for any other path."""
+    """Answer `/api/show`; None for any other path.
+
+    The facts are shown so whichever route a model is used through.
+    """
     if incoming.path != "/api/show" or incoming.method != "POST":
         return None
     model = text(incoming.fields.get("model"))

@@ -1,9 +1,4 @@
-"""OpenAI's Responses: reasoning items with a summary on request and a ciphertext, and numbered events.
-
-The events by which a Responses stream builds each of its output items.
-
-Read an OpenAI Responses request, refusing what OpenAI refuses.
-"""
+"""OpenAI's Responses: reasoning items with a summary on request and a ciphertext, and numbered events."""
 
 from __future__ import annotations
 

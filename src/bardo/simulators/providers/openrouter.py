@@ -1,7 +1,5 @@
 """OpenRouter: `reasoning` beside `reasoning_details`, whose form depends on who made the model.
 
-`reasoning_details` as OpenRouter hands them on, and the upstream's refusal of what is not its own.
-
 Only the vendor behind a model can read its state, so the vendor's error comes back inside OpenRouter's.
 """
 

@@ -1,9 +1,4 @@
-"""IBM watsonx.ai's text generation: a prompt in, text out. There are no roles and no tools, and thinking stands in the text.
-
-What IBM watsonx.ai says where it refuses a request, in text generation and in chat.
-
-IBM watsonx.ai's chat: Chat Completions in other words. The path says whether to stream, and the model is `model_id`.
-"""
+"""IBM watsonx.ai's text generation and its chat, with the words in which it refuses a request."""
 
 from __future__ import annotations
 
@@ -73,7 +68,10 @@ _OPTIONS = ("none", "auto", "required")
 
 
 class WatsonxChat(WatsonxErrors, Chat):
-    """us-south.ml.cloud.ibm.com/ml/v1/text/chat and text/chat_stream."""
+    """us-south.ml.cloud.ibm.com/ml/v1/text/chat and text/chat_stream.
+
+    It is Chat Completions in other words: the path says whether to stream, and the model is `model_id`.
+    """
 
     name = "watsonx"
     catalog_name = "watsonx-chat"
@@ -148,6 +146,8 @@ class Watsonx(WatsonxErrors, Provider):
     """us-south.ml.cloud.ibm.com/ml/v1/text/generation and the like.
 
     A prompt shows no rounds, so only a script that is `in_order` comes to its second turn.
+
+    A prompt goes in and text comes out: there are no roles and no tools, and thinking stands in the text.
     """
 
     name = "watsonx"

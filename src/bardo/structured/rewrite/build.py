@@ -1,6 +1,7 @@
 """Rewrite a whole schema for a target: walk it once from its root down, then its definitions.
 
-Bring a schema to one form: a reference, an `anyOf` alone, or a node with its type. References are opened and combinators taken apart.
+Each schema is first brought to one form: a reference, an `anyOf` alone, or a node with its type. References are opened and combinators
+taken apart.
 """
 
 from __future__ import annotations

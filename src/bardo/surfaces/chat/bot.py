@@ -1,6 +1,6 @@
 """What the bots of all chat services have in common: a message comes in, and its answer is shown while it grows.
 
-What a bot says itself: of errors, limits and commands, in plain words. No sentence holds what a provider said, which may be a secret.
+A bot's own words on errors, limits and commands are plain. No sentence holds a provider's words, which may be a secret.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What the commands of all bots have in common: the token, the allow list, Ctrl-C, and what libraries may write.
+"""What the commands of all bots have in common: the token, the allow list, Ctrl-C, and the answers of bardo's engine in this process.
 
-Answers of bardo's engine, in this process, for the users of a chat: each has an account with limits, and rows in the log.
+Each user of a chat has an account with limits, and rows in the log.
 """
 
 from __future__ import annotations

@@ -1,12 +1,6 @@
 """`bardo ask`: one question, and the answer on stdout as it arrives.
 
-Files that go with a question: pictures, PDF, sound and text, each known by its bytes.
-
-Which model a question goes to: by its whole name, or by a part of it that only one of the models has that are served.
-
-The options of `bardo ask`.
-
-What is asked: words of the command line, what is piped in, and a template, brought into one question.
+The question is brought together here: words of the command line, piped text, a template, files, and the model that is meant.
 """
 
 from __future__ import annotations
@@ -105,7 +99,10 @@ _KINDS = "PNG, JPEG, GIF, WebP, PDF, WAV, MP3, FLAC, Ogg or text in UTF-8"
 
 
 def attached_blocks(names: Sequence[str]) -> tuple[Block, ...]:
-    """Return the blocks of files, of stdin as `-`, or of http(s) addresses. Raises InvalidRequest for anything that cannot be sent."""
+    """Return the blocks of files, of stdin as `-`, or of http(s) addresses. Raises InvalidRequest for anything that cannot be sent.
+
+    They are pictures, PDF, sound and text, each known by its bytes.
+    """
     if list(names).count(STDIN) > 1:
         raise InvalidRequest("stdin is attached twice", hint="give - once")
     blocks, size = [], 0

@@ -1,9 +1,4 @@
-"""`bardo catalog`: the rows bardo knows the world by.
-
-`bardo catalog refresh` and `bardo catalog diff`: providers' lists of models, taken over or compared.
-
-`bardo catalog show`: everything known of one model's thinking, and who says so.
-"""
+"""`bardo catalog`: show the rows of the catalog and the facts of a model, and refresh or compare providers' lists of models."""
 
 from __future__ import annotations
 

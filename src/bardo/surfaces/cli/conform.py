@@ -1,7 +1,4 @@
-"""`bardo conform`: check any server or gateway against the laws that clients of its API rely on.
-
-What a check of a server found: as lines, as JSON, and as a page of HTML.
-"""
+"""`bardo conform`: check a server or gateway against the laws that clients of its API rely on, and report as lines, JSON or HTML."""
 
 from __future__ import annotations
 

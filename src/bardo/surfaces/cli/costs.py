@@ -1,7 +1,4 @@
-"""`bardo costs`: what calls cost, by who was asked, when, for whom and why.
-
-`bardo costs --cache`: what prompt caches read, wrote and saved, and which prompts they never hold.
-"""
+"""`bardo costs`: what calls cost, by provider, time, subsystem or cause; with `--cache`, what prompt caches read, wrote and saved."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """`bardo demo`: every provider's thinking in one form, in a few seconds, without a key.
 
-What the demo does: one question to every simulated provider, through a gateway, over HTTP, in every client dialect.
+One question goes to every simulated provider, through a gateway, over HTTP, in every client dialect.
 """
 
 from __future__ import annotations

@@ -1,10 +1,6 @@
-"""`bardo doctor`: what is configured, what works, and how to fix what does not.
+"""`bardo doctor`: what is configured, what works, how to fix what does not, and with `--watch` the health of a running gateway.
 
 Nothing is changed, nothing is created, and no key is shown: only the name of the variable that holds it.
-
-`bardo doctor --watch`: the health of a running gateway's providers, asked for again and again until Ctrl-C.
-
-What `bardo doctor` says of the wallet that pays for calls: its address, its caps, and what was spent today. Its key is never shown.
 """
 
 from __future__ import annotations
@@ -64,7 +60,10 @@ from bardo.values.secrets import secrets_of
 
 
 def check_payments(settings: Settings, environment: Mapping[str, str]) -> list[Finding]:
-    """Return what is found of the wallet; nothing where none is named."""
+    """Return what is found of the wallet; nothing where none is named.
+
+    They are its address, its caps, and the money that was spent today.
+    """
     if not settings.payments.wallet_key_env:
         return []
     try:

@@ -1,9 +1,4 @@
-"""`bardo log`: what the gateway was asked, newest last.
-
-`bardo log export`: copy the log to a file or to ClickHouse.
-
-`bardo log prune`: remove old calls from the log.
-"""
+"""`bardo log`: the calls of the inference log, newest last; `export` copies them, and `prune` removes old ones."""
 
 from __future__ import annotations
 

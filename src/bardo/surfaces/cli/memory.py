@@ -1,7 +1,4 @@
-"""`bardo memory`: search the thinking of past calls, show one call's, forget it.
-
-Episodes of the reasoning memory as people read them.
-"""
+"""`bardo memory`: search the thinking of past calls, show one call's, forget it."""
 
 from __future__ import annotations
 

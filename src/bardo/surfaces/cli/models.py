@@ -1,6 +1,6 @@
-"""`bardo models`: what can be asked here, by whose key, and what is known of it.
+"""`bardo models`: the models that can be asked here, whose key each uses, and the facts that are known of it.
 
-The providers of a configuration with the models that they list: for commands that plan, and are told to ask for the lists.
+Other commands that list providers or plan calls open the directory of a configuration here.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""`bardo probe`: measure which reasoning settings a model honours.
-
-What a probe would send, is sending, and found out, in words and for programs.
-"""
+"""`bardo probe`: measure which reasoning settings a model honours, and print the plan, the progress and the result."""
 
 from __future__ import annotations
 

@@ -1,10 +1,4 @@
-"""`bardo serve`: run the gateway.
-
-Temporary folders that the workers of a gateway share. One whose gateway was killed is removed when a later gateway starts.
-
-A folder belongs to a running gateway as long as `lock` in it is locked. The system releases the lock when the process of the gateway ends,
-however it ends. Workers do not hold it: they end soon after their gateway.
-"""
+"""`bardo serve`: run the gateway, whose workers share a temporary folder."""
 
 from __future__ import annotations
 
@@ -57,7 +51,11 @@ _LOCK = "lock"
 
 @contextmanager
 def own_folder(place: Path) -> Iterator[Path]:
-    """Make a folder below `place` that only this user can read, and remove it at the end."""
+    """Make a folder below `place` that only this user can read, and remove it at the end.
+
+    A folder belongs to a running gateway as long as `lock` in it is locked. The system releases the lock when the process of the gateway
+    ends, however it ends. Workers do not hold it: they end soon after their gateway.
+    """
     with tempfile.TemporaryDirectory(prefix=_PREFIX, dir=place) as name:
         # O_CLOEXEC: programs that this process starts do not keep the lock.
         new = Path(name, "new-lock")

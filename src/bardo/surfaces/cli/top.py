@@ -1,9 +1,4 @@
-"""`bardo top`: the calls, the health and the money of a running gateway, on a full screen that follows them.
-
-What a running gateway tells: its events, which are taken up again where the connection broke, its health, and a key's usage.
-
-Keys that are pressed in a terminal, one by one as they are pressed.
-"""
+"""`bardo top`: the calls, the health and the money of a running gateway, on a full screen that follows them."""
 
 from __future__ import annotations
 
@@ -53,7 +48,10 @@ FeedItem = PublishedEvent | str
 
 
 class GatewayFeed:
-    """One gateway, asked with one key."""
+    """One gateway, asked with one key.
+
+    It gives the gateway's events, which are taken up again where the connection broke, its health, and a key's usage.
+    """
 
     def __init__(self, transport: HttpTransport, address: str, key: str = "") -> None:
         self._transport = transport

@@ -1,9 +1,7 @@
 """The answer to one request, as ASGI sends it: whole or in pieces, kept alive while a model thinks, and ended when its client leaves.
 
 Proxies and clients hang up on a connection that says nothing for a minute or so, and a model may think for longer. A client that has left
-still pays for what the model thinks on.
-
-Read on the reply of a client that has left, so that what it cost is known exactly, within a bound of time and of tokens.
+still pays for the tokens that the model goes on to think.
 """
 
 from __future__ import annotations
@@ -322,6 +320,8 @@ class Draining:
 
     `drains`: whether replies are read on where their provider has no setting of its own. A reply that takes longer than `seconds`, or
     brings more than `tokens` behind its client, is let go of.
+
+    A reply is read on so that its cost is known exactly.
     """
 
     live: LiveReply | None = None

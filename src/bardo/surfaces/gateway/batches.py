@@ -1,6 +1,6 @@
 """Batches, in OpenAI's form and in Anthropic's: made, shown, listed, canceled, and their results read.
 
-Read the items of batches as the requests that their endpoints take.
+Their items are read as the requests that their endpoints take.
 """
 
 from __future__ import annotations

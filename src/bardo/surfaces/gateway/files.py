@@ -1,6 +1,6 @@
 """OpenAI's files, as far as batches need them: uploaded in pieces, listed, read, and deleted by whom they belong to.
 
-Read a form with a file (multipart/form-data, RFC 7578) as it arrives: no more of the file is held than one piece.
+An upload is a form (multipart/form-data, RFC 7578) that is read as it arrives: no more of the file is held than one piece.
 """
 
 from __future__ import annotations

@@ -1,10 +1,4 @@
-"""Generate a reply: whole, or as a stream in the client's dialect that ends with an error event where it breaks.
-
-Partial answers in a client's stream, as messages of its dialect: for requests with `"include": ["partials"]`.
-
-Each message holds the whole answer so far. The distance between two of them grows with the answer, so that all together have a size in
-proportion to the answer.
-"""
+"""Generate a reply: whole, or as a stream in the client's dialect that ends with an error event where it breaks."""
 
 from __future__ import annotations
 
@@ -42,7 +36,11 @@ _TAKE_MESSAGES = ("text/event-stream", "application/x-ndjson")
 
 
 class PartialEncoder:
-    """Writes what `inner` writes, and partial answers as messages that readers of the dialect pass over."""
+    """Writes what `inner` writes, and partial answers as messages that readers of the dialect pass over.
+
+    They are for requests with `"include": ["partials"]`. Each message holds the whole answer so far. The distance between two of them grows
+    with the answer, so that all together have a size in proportion to the answer.
+    """
 
     def __init__(self, inner: ReplyEncoder, dialect: Dialect) -> None:
         self._inner = inner

@@ -1,11 +1,7 @@
-"""Answer Responses clients: where the gateway keeps responses, a request may go on from one, or within a conversation.
+"""Answer Responses clients: a request may go on from a response, or within a conversation, that the gateway keeps.
 
-Over providers that keep nothing such a request becomes one that holds the whole conversation. What is not kept here goes on as it came:
-it may be kept by its provider, and is refused by name where that keeps nothing.
-
-Responses that are kept, as their clients ask for them: shown, with their input, and deleted.
-
-Conversations that are kept: made, shown, changed and deleted with their items, as OpenAI's servers do.
+Over providers that keep nothing such a request becomes one that holds the whole conversation. An id that is not kept here goes on as it
+came: its provider may keep it, and a request to one that keeps nothing is refused by name.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Find the endpoint of a path, its dialect, and what the path itself says of the request.
-
-The paths of the gateway and what stands at each: endpoint, dialect and method. `routes.py` looks a request up here.
-"""
+"""The paths of the gateway: the endpoint, dialect and method of each, and what the path itself says of the request."""
 
 from __future__ import annotations
 

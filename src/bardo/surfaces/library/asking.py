@@ -1,9 +1,4 @@
-"""What a Python caller writes, brought into a Request.
-
-Python functions as tools: the name, what the docstring says, and a schema made of the annotations.
-
-Bodies of clients' requests that are made or changed for somebody who asks what would become of them.
-"""
+"""Bring the arguments of a Python caller, functions as tools included, into a Request, and change bodies of clients' requests."""
 
 from __future__ import annotations
 

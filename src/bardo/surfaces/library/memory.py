@@ -1,10 +1,4 @@
-"""`client.memory`: search the thinking of past calls, show one call's, forget it.
-
-Past requests, one on a line: what would be chosen for each by a configuration, and what it would cost.
-
-A line is the body of a client's request, or a row of the log as `bardo log --json` prints it. Where the log kept no content, a row is
-judged by the model that was asked for, its intent and its tokens.
-"""
+"""Past calls from Python: `client.memory` searches their thinking, and `replan` tells what a configuration would choose for them."""
 
 from __future__ import annotations
 
@@ -199,7 +193,11 @@ NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 class PastRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A request as it was, with what the log tells of its call: its id, who answered, its tokens and its cost where these are known."""
+    """A request as it was, with what the log tells of its call: its id, who answered, its tokens and its cost where these are known.
+
+    A line is the body of a client's request, or a row of the log as `bardo log --json` prints it. Where the log kept no content, a row is
+    judged by the model that was asked for, its intent and its tokens.
+    """
 
     request: Request
     request_id: str = ""

@@ -1,6 +1,6 @@
-"""What a view of the panel is given, and what it gives back.
+"""What a view of the panel is given, and what it gives back, rendered by templates.
 
-The templates of the panel. Every value is escaped, and none can hide or reorder what stands around it.
+Every value in a template is escaped, and none can hide or reorder what stands around it.
 """
 
 from __future__ import annotations

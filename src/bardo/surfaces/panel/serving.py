@@ -1,6 +1,6 @@
 """One request to the panel: a file, a form, a page, or an error as a page.
 
-What happens in the gateway, for pages of live requests: one stream of server-sent events for each, at most four messages a second.
+Pages of live requests get one stream of server-sent events each, at most four messages a second.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""The inference log as people read it: calls, one call in full, and totals.
-
-The receipt of a call's thinking in words: what was asked, what was sent and why, what was seen, and what became of it.
-
-The receipts of layers in words: what each did with a call, what it saw, and how it is turned off.
-"""
+"""The inference log as people read it: calls, one call in full, and the receipts of its thinking and of its layers."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What calls cost, as tables for people: what is not known is said to be unknown, and is not 0.
-
-What calls cost, as records for programs and pages: what is not known is said to be unknown, and is not 0.
-"""
+"""What calls cost, as tables for people and as records for programs and pages: an unknown cost is said to be unknown, and is not 0."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Markdown for a terminal, block by block as it arrives: what is finished is printed once, and no text reaches the terminal uncleaned.
+"""Render Markdown on a terminal while it arrives: finished blocks are printed once, and the one that grows is drawn again below them.
 
-A text without end is rendered in time linear in its length: a block that grows too long is printed in parts.
-
-An answer in Markdown on a terminal while it arrives: finished blocks are printed, the one that grows is drawn again below them.
+No text reaches the terminal uncleaned. A text without end is rendered in time linear in its length: a block that grows too long is printed
+in parts.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The screen of `bardo top`: lines of text for a terminal of a given size. All that programs and models said is cleaned.
+"""The screen of `bardo top`: the calls of a gateway as its events tell them, as lines of text for a terminal of a given size.
 
-The calls of a gateway as its events tell them: what runs, what has ended, and what it cost. Time is an argument.
+All text of programs and models is cleaned. Time is an argument.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""Redis 6.2, Valkey 7, or later: the connection, and what the scripts of all bounded stores have in common.
+"""Connections to Redis 6.2, Valkey 7 or later, and what the scripts of all bounded stores have in common. Needs the extra `bardo[redis]`.
 
 Each script runs to its end before anything else does. A store keeps `entry:ID` and `info` by id, `order` and `order:SHARE` as sorted sets
 of ids by number, `ends` by the time they expire, and sums in `entries` and `bytes` by share, with `*` for all. A script that begins with
 `BOUNDED` defines `drop(id)`, which forgets an entry and all that leads to it, and returns 1 where there was one.
-
-The extra `bardo[redis]` is loaded where a connection is made.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""What is kept of a call that has ended, and what it is found again by: words and a vector.
-
-A draft holds texts of bounded length and the call's row, and nothing else of the call, so that many may wait to be stored.
-
-Words are runs of letters and digits, without case and accents, the same for both database engines. Scripts without spaces between words are
-cut into overlapping pairs of characters. What a person types never reaches a database's own query language: only such words do.
+"""The values of the reasoning memory: the draft of a call that has ended, its words, its vector, and what a search selects.
 
 A vector takes few bytes: a signature of signs finds what may be similar, eight bits for each component say how similar. A search reads the
 signatures of all episodes that it may find, and the vectors of the nearest only: 100,000 are searched in a fraction of a second by plain
@@ -52,7 +47,10 @@ _LARGEST = 127
 
 
 class EpisodeDraft(msgspec.Struct, frozen=True, kw_only=True):
-    """What is kept of a call, before its vector is made. `row` is the call's row without content."""
+    """What is kept of a call, before its vector is made. `row` is the call's row without content.
+
+    Its texts have bounded length, so that many drafts may wait to be stored.
+    """
 
     row: LogRow
     session: str = ""
@@ -128,7 +126,11 @@ def folded(text: str) -> str:
 
 
 def words_of(text: str) -> list[str]:
-    """Return the words of a text, in order."""
+    """Return the words of a text, in order.
+
+    Words are runs of letters and digits, without case and accents, the same for both database engines. Scripts without spaces between words
+    are cut into overlapping pairs of characters. What a person types never reaches a database's own query language: only such words do.
+    """
     return [word for run in _RUN.findall(folded(text)) for word in _words_of_run(run)]
 
 

@@ -7,8 +7,6 @@ All keys begin with `bardo:{SPACE}:`, so that in a cluster they lie on one node 
 - `keys:TENANT` is a hash of numbers by key; one that ends with `!` is ambiguous.
 - `order` and `order:TENANT` are sorted sets of numbers, `ends` one by the time they expire.
 - `entries` and `bytes` are hashes of sums by tenant, with `*` for all. A tenant has `=` before it.
-
-The scripts by which a store of state in Redis changes several keys at once: each runs to its end before anything else does.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Ask a server what it knows of its models' thinking: one adapter for each kind of server, as rows of `catalog/data/introspection.toml`.
+"""Ask a server what it knows of its models' thinking and features: one adapter for each kind of server.
 
-Read what servers say of features (`features.toml`) beside thinking: where each says it is a row of `introspection.toml`.
+The adapters are rows of `catalog/data/introspection.toml`; the features are those of `features.toml`.
 """
 
 from __future__ import annotations

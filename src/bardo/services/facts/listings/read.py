@@ -1,11 +1,6 @@
-"""Read a provider's list of models, which may be wrong, strange or hostile, into a `Listing`.
+"""Read a provider's list of models, which may be wrong, strange or hostile, and decide how much of it is taken over.
 
 A list that is none, or is too long, is refused whole. A row that names no model is left out, and a price that nobody can mean is unknown.
-
-Whether a new list of models can be believed beside the last good one, and what has changed between the two. Pure.
-
-A list that lost more than half of its models, or changed the prices of more than a tenth of them more than tenfold, is not taken over; one
-strange price among many stays what it was. An operator may accept both.
 """
 
 from __future__ import annotations
@@ -170,7 +165,11 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check(new: Listing, old: Listing | None, *, accept: bool = False) -> CheckedListing:
-    """Return what is taken over of `new` where `old` is the last good list, None where there is none."""
+    """Return what is taken over of `new` where `old` is the last good list, None where there is none.
+
+    A list that lost more than half of its models, or changed the prices of more than a tenth of them more than tenfold, is not taken over;
+    one strange price among many stays as before. An operator may accept both.
+    """
     if not new.models:
         return CheckedListing(refused="it lists no model")
     if accept:

@@ -1,7 +1,4 @@
-"""Performs what the layer `cache` asks for: finds kept replies, keeps new ones, and has equal calls wait for one another.
-
-Of several equal calls at the same time one is sent, and the others wait for its reply.
-"""
+"""Perform the effects of the layer `cache`: find kept replies, keep new ones, and have equal calls wait for one another."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Open the store of replies that a configuration names.
-
-A store of replies in this process: gone when it ends, and each worker has its own.
-
-Make the layer `cache` and what performs its effects, for a running gateway or library.
-"""
+"""Make the layer `cache` for a running gateway or library, and open the store of replies that its configuration names."""
 
 from __future__ import annotations
 
@@ -27,7 +22,10 @@ _EXPIRED_AT_ONCE = 8
 
 
 class MemoryReplies:
-    """Entries in the order of their last use: the one that was not asked for the longest goes first."""
+    """Entries in the order of their last use: the one that was not asked for the longest goes first.
+
+    The entries are gone when the process ends, and each worker has its own.
+    """
 
     waits = False
     problems: tuple[type[Exception], ...] = ()

@@ -7,8 +7,6 @@ All keys begin with `bardo:{cache}:`, so that in a cluster they lie on one node 
 - `order` and `order:=TENANT` are sorted sets of ids by number, `marked` that of ids with an index, `ends` one by the time they expire.
 - `entries` and `bytes` are hashes of sums by `=TENANT`, with `*` for all.
 - `label:NAME` is a set of ids: `m` and a name of a model, or `t` and a tag.
-
-The scripts by which a store in Redis changes several keys at once: each runs to its end before anything else does.
 """
 
 from __future__ import annotations

@@ -1,10 +1,4 @@
-"""Perform what the cache asks for about similar questions: find them, compare answers, and count how it went.
-
-The questions of cached replies by their vectors: one matrix for each scope, in this process.
-
-With numpy (the extra `bardo[vectors]`) a scope of 100,000 questions is searched in some milliseconds. Without it the search is one of
-plain Python, and only the newest questions of a scope are kept.
-"""
+"""Perform the effects of the cache for similar questions: index the questions of kept replies, find near ones, and compare answers."""
 
 from __future__ import annotations
 
@@ -70,7 +64,11 @@ class _Matrix(Protocol):
 
 
 class VectorIndex:
-    """Questions by scope. The scope that was not used for the longest goes first where there are too many. Not for several threads."""
+    """Questions by scope. The scope that was not used for the longest goes first where there are too many. Not for several threads.
+
+    There is one matrix for each scope. With numpy (the extra `bardo[vectors]`) a scope of 100,000 questions is searched in some
+    milliseconds. Without it the search is one of plain Python, and only the newest questions of a scope are kept.
+    """
 
     def __init__(self, most: int = 100_000, *, numpy: Any = None) -> None:
         self._most = most

@@ -1,12 +1,7 @@
-"""The OpenAPI document, put together from the routes, the words and the schemas of each.
+"""The OpenAPI document, put together from the routes, the words of each endpoint and the schemas of its bodies.
 
-The words of each endpoint: what it does, in a line and in full, and the group it belongs to. An endpoint without words fails a test.
-
-Errors of the gateway in the form of each dialect, and the codes that `X-Bardo-Error` may hold.
-
-The schemas of what is bardo's own: its replies and events by their types, and the `bardo` object of requests and replies.
-
-`GET /openapi.json`: the document, made when it is first asked for and kept as bytes with its entity tag.
+`GET /openapi.json` answers with it: it is made for the first request and kept as bytes with its entity tag. An endpoint without words fails
+a test.
 """
 
 from __future__ import annotations

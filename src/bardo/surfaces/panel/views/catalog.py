@@ -1,7 +1,4 @@
-"""The catalog: providers and models, what is known of each, who says so, and as of when.
-
-What the catalog page lists: models of the configured providers, all presets of providers, and the built-in facts.
-"""
+"""The catalog page: the configured providers, their models and all presets, with each fact's source and date."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""What calls cost in a period: by cause or by what calls have in common, as a chart and a table, and as CSV.
-
-Costs as charts of a page.
-
-The agent's day as a table and figures of the page of costs: what its parts spent, beside what the documents project.
-"""
+"""The costs page: a period by cause or by what calls have in common, as a chart, a table and CSV, and the day of the agent."""
 
 from __future__ import annotations
 

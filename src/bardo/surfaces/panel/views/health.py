@@ -1,9 +1,4 @@
-"""How providers, their models, keys and caches are now, and how long calls took lately.
-
-The health of providers as tables of a page: states, windows of calls, keys that rest, prompt caches and balances.
-
-How long calls took by provider and model: percentiles, a line by time, and how they failed. Told from the newest calls of the log.
-"""
+"""The health page: providers, their models, keys and caches as they are now, and how long calls took by the newest calls of the log."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""Keys of clients: what each may do and what it used. An operator makes, changes and revokes them; others see their own.
+"""The keys page: what each key of a client may do and how much it used. Operators make, change and revoke keys; others see their own.
 
-Keys of clients as tables of a page: what each may do, and what it used. No page shows a key but the one that made it.
-
-The forms about keys of clients, read: what a key is called, what it may do, and until when.
+No page shows a key but the one that made it.
 """
 
 from __future__ import annotations

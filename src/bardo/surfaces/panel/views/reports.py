@@ -1,7 +1,4 @@
-"""What caches saved, what routing has learned, and how the log is.
-
-What caches, routing and the log report, as tables of a page.
-"""
+"""The pages of reports: what caches saved, what routing has learned, and how the log is."""
 
 from __future__ import annotations
 

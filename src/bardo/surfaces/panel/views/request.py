@@ -1,6 +1,6 @@
-"""One request: what was asked, sent, seen and answered, what it cost, and a form that sends it again.
+"""The page of one request: what was asked, sent, seen and answered, what it cost, and a form that sends it again.
 
-What was asked and answered in one call, as parts that a page shows: turns, thinking, calls of tools and their results.
+It shows a call as parts: turns, thinking, calls of tools and their results.
 """
 
 from __future__ import annotations
