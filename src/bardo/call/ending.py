@@ -212,7 +212,8 @@ class AnswerStepRunner:
         if isinstance(step, ContinueThought):
             attempt = continued(self._attempt, self._turns, self._knowledge, step.plan)
         else:
-            attempt = asked_again(self._attempt, self._turns, self._knowledge)
+            tools = step.tools if isinstance(step, ContinueWithResults) else ()
+            attempt = asked_again(self._attempt, self._turns, self._knowledge, tools)
         try:
             again = self._again = await send_attempt(self._call, attempt, request, self._key)
             await again.begin(stamp, (tap, *self._stages(step)), clean=self._clean)

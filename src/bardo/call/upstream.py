@@ -33,6 +33,7 @@ from bardo.replies.own_calls import OwnCallsAnswer, OwnCallStage
 from bardo.replies.reply_reader import ReplyReader
 from bardo.replies.reply_stages import FoldStage
 from bardo.replies.thinking_display import thinking_stage
+from bardo.replies.tool_search import ToolSearchFunction
 from bardo.replies.translation_stages import stages_of_translation
 from bardo.replies.typed_answer import TypedAnswer, typed_answer
 from bardo.replies.written_tokens import time_stages
@@ -468,6 +469,8 @@ def own_functions(attempt: Attempt, request: Request, layers: CallLayers | None)
     searches: list[OwnFunctions] = []
     if attempt.search is not None:
         searches.append(SearchFunction(attempt.search, request.dialect))
+    if attempt.tool_search is not None:
+        searches.append(ToolSearchFunction(attempt.tool_search, request))
     return searches if layers is None else [*searches, *layers.functions()]
 
 

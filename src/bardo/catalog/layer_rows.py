@@ -695,6 +695,14 @@ class FunctionRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     schema: dict[str, Any]
 
 
+class LoadsTools(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Providers, by the ids of their rows, and models (globs) that search for tools and load them, where they are asked in `dialect`."""
+
+    dialect: str
+    providers: tuple[str, ...]
+    models: tuple[str, ...]
+
+
 class ToolChoiceRows(msgspec.Struct, frozen=True, kw_only=True):
     """All rows of the file. `weights` are by what makes vectors. `loading_fields` and `marks` are fields of tools."""
 
@@ -706,6 +714,14 @@ class ToolChoiceRows(msgspec.Struct, frozen=True, kw_only=True):
     own_choices: tuple[str, ...]
     weights: dict[str, Weights]
     functions: dict[FunctionKind, FunctionRow]
+    tool_search: tuple[LoadsTools, ...]
+
+    def loads_tools(self, dialect: str, row: str, model: str) -> bool:
+        """Whether a provider searches for the tools of a request in a dialect itself, and loads those that it finds."""
+        return any(
+            one.dialect == dialect and matches_any(row, one.providers) and matches_any(plain_id(model), one.models)
+            for one in self.tool_search
+        )
 
 
 @cache
@@ -726,4 +742,5 @@ def tool_choice_rows() -> ToolChoiceRows:
         own_choices=tuple(tables["own_choices"]),
         weights=msgspec.convert(tables["weights"], dict[str, Weights]),
         functions={row.id: row for row in functions},
+        tool_search=tuple(msgspec.convert(tables["tool_search"], list[LoadsTools])),
     )

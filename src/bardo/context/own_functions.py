@@ -13,7 +13,7 @@ from bardo.context.layer import Effect
 from bardo.values.blocks import ToolResultBlock
 from bardo.values.degradation import Degradation
 from bardo.values.events import Event
-from bardo.values.request import Message
+from bardo.values.request import Message, Tool
 
 
 class OwnCall(NamedTuple):
@@ -53,6 +53,11 @@ class OwnFunctions(Protocol):
     why: str
     most_rounds: int
     remembered: bool
+
+    @property
+    def loaded(self) -> Sequence[Tool]:
+        """The tools that calls of these functions have found, which the model may call from its next turn on."""
+        ...
 
     def answer(self, call: OwnCall, block: int) -> OwnSteps:
         """Answer one call; its events are numbered from `block`."""

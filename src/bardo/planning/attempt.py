@@ -11,6 +11,7 @@ from bardo.planning.knowledge import Lesson
 from bardo.planning.prompt_caching import CacheHints
 from bardo.planning.route import RouteRecord, Target
 from bardo.planning.text_formats import PLAIN, TextFormats
+from bardo.planning.tool_search import ToolSearchPlan
 from bardo.planning.tools import ToolForm
 from bardo.planning.typed_answer import AnswerPlan
 from bardo.reasoning.control import ControlPlan
@@ -37,7 +38,8 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     stamp of what the provider makes, `ask` what it is asked by to leave out thinking that does not hold. `answer` is how an answer in a
     schema is asked for. `written` is what `wire` was written from, None where it is the client's own body. `endpoint` says why this
     endpoint was taken, None where the provider has one only, and `route` how the target was found, None where the request named a model.
-    `search` is how calls of the gateway's own web search run, None where the model is not offered it, `caching` what the prompt cache got.
+    `search` is how calls of the gateway's own web search run, and `tool_search` how those of its search for tools, None where the model is
+    not offered it; `caching` what the prompt cache got.
     `kept_budget` is the budget of thinking that the gateway keeps; `wire` asks for a stream then. `tool_names` are the client's names of
     the tools whose names the target does not take, by those that it got, and `tool_forms` how it gets the arguments of those whose schemas
     it does not take. `teaches` is what a refusal before it said, which holds for later calls once this attempt is answered, and `left_out`
@@ -60,6 +62,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     endpoint: EndpointChoice | None = None
     route: RouteRecord | None = None
     search: SearchPlan | None = None
+    tool_search: ToolSearchPlan | None = None
     caching: CacheHints | None = None
     kept_budget: BudgetPlan | None = None
     tool_names: dict[str, str] = {}

@@ -31,6 +31,7 @@ from bardo.planning.request_shapes import ShapePlan, bare, plan_shape, settled
 from bardo.planning.route import RouteRecord, Target
 from bardo.planning.search_budget import within_budget, within_money
 from bardo.planning.text_formats import PLAIN
+from bardo.planning.tool_search import with_tool_search
 from bardo.planning.tools import with_written_names, with_written_schemas, written_tool_names, written_tool_schemas
 from bardo.planning.typed_answer import AnswerPlan, answer_plan
 from bardo.reasoning.control import untold
@@ -53,7 +54,7 @@ from bardo.structured.modes import Form
 from bardo.values.blocks import Block, DocumentBlock, ImageBlock, Origin, ToolResultBlock, UnknownBlock
 from bardo.values.degradation import UNLISTED, Degradation, distinct
 from bardo.values.errors import Unsupported, UpstreamRefused
-from bardo.values.request import TRACE_HEADERS, Message, Request, ToolChoice, facts_of
+from bardo.values.request import TRACE_HEADERS, Message, Request, Tool, ToolChoice, facts_of
 from bardo.values.wire import WireRequest
 
 ALL = "*"
@@ -226,6 +227,7 @@ class Draft:
         "search",
         "shaped",
         "target",
+        "tool_search",
     )
 
     def __init__(
@@ -244,7 +246,8 @@ class Draft:
         self.search: SearchPlan | None = None
         if knowledge.search is not None:
             request, self.search = with_search(request, row, knowledge.search)
-        request, may_forward = as_functions(request, row, may_forward=may_forward)
+        request, self.tool_search = with_tool_search(request, row, target.model)
+        request, may_forward = as_functions(request, row, may_forward=may_forward and self.tool_search is None)
         request, unplaced = with_content_of_profile(request, target)
         self.request = self.shaped = request
         self.target = target
@@ -352,6 +355,7 @@ class Draft:
     def ask_again(self, attempt: Attempt, turns: Sequence[Message]) -> None:
         """Take over what was decided for an earlier attempt, with further turns at the end."""
         self.origin, self.ask, self.answer, self.search = attempt.origin, attempt.ask, attempt.answer, attempt.search
+        self.tool_search = attempt.tool_search
         self._history = attempt.history
         before = msgspec.structs.replace(self.request, model=self.target.model)
         if attempt.answer is not None:
@@ -420,6 +424,7 @@ class Draft:
             written=written,
             route=self.route,
             search=self.search,
+            tool_search=self.tool_search,
             caching=hints,
             kept_budget=kept,
             tool_names={} if names is None else names.originals,
@@ -538,10 +543,13 @@ def plan(request: Request, target: Target, *, knowledge: Knowledge = BUILTIN, ma
     return draft.freeze()
 
 
-def asked_again(attempt: Attempt, turns: Sequence[Message], knowledge: Knowledge) -> Attempt:
-    """Return the attempt with further turns at the end: what the model answered, and what was wrong with it."""
+def asked_again(
+    attempt: Attempt, turns: Sequence[Message], knowledge: Knowledge, tools: Sequence[Tool] = ()
+) -> Attempt:
+    """Return the attempt with further turns at the end: what the model answered, and what was wrong with it; and with further `tools`."""
     assert attempt.request is not None
-    draft = Draft(attempt.request, attempt.target, knowledge, may_forward=False, route=attempt.route)
+    request = msgspec.structs.replace(attempt.request, tools=(*attempt.request.tools, *tools))
+    draft = Draft(request, attempt.target, knowledge, may_forward=False, route=attempt.route)
     draft.ask_again(attempt, turns)
     return draft.freeze()
 

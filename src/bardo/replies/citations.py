@@ -467,6 +467,7 @@ class SearchFunction:
     cause: Literal["search", "tools"] = "search"
     why = "the model goes on with what was found"
     remembered = False
+    loaded = ()
 
     def __init__(self, plan: SearchPlan, client: str) -> None:
         self._plan = plan

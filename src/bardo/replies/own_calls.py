@@ -34,7 +34,7 @@ from bardo.values.events import (
     UsageUpdate,
 )
 from bardo.values.fold import ResponseFold
-from bardo.values.request import Message
+from bardo.values.request import Message, Tool
 from bardo.values.usage import Usage
 
 
@@ -216,7 +216,8 @@ MOST_ARGUMENTS = 200_000
 class ContinueWithResults(msgspec.Struct, frozen=True):
     """The wish to ask the model again with the `results` of its calls behind its last `reply`, and to read the next through `stages`.
 
-    `next` is the last of them, `cause` and `why` say what for. It is answered with the error where no whole reply came, else with None.
+    `next` is the last of them, `cause` and `why` say what for, and `tools` are offered behind those of the request. It is answered with the
+    error where no whole reply came, else with None.
     """
 
     reply: OwnCallStage
@@ -225,6 +226,7 @@ class ContinueWithResults(msgspec.Struct, frozen=True):
     next: OwnCallStage
     cause: AttemptCause
     why: str
+    tools: tuple[Tool, ...] = ()
 
 
 class HiddenTurns(msgspec.Struct, frozen=True):
@@ -279,7 +281,13 @@ class OwnCallsAnswer:
             self.latest = self._new_stage()
             stages = (Continuation(self._block, reply.usage, keeps_state=True), self.latest)
             problem: BardoError | None = yield ContinueWithResults(
-                reply, results, stages, self.latest, last.cause, last.why
+                reply,
+                results,
+                stages,
+                self.latest,
+                last.cause,
+                last.why,
+                tuple(tool for one in self._functions for tool in one.loaded),
             )
             if problem is not None:
                 yield [Failed(problem)]

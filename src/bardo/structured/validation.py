@@ -6,7 +6,7 @@ so compiled schemas are kept, by their JSON text (`reuse`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import Any
 
@@ -125,6 +125,15 @@ def _compiled(schema: JsonSchema) -> tuple[Any, bool]:
         said = str(getattr(problem, "message", "") or problem)[: 3 * _MAX_MESSAGE]
         where = pointer(list(getattr(problem, "instance_path", ())))
         raise _not_a_schema(f"the schema is not a JSON Schema{f' at {where}' if where else ''}: {said}") from problem
+
+
+def pattern_of(pattern: str) -> Callable[[str], bool]:
+    """Return what says whether a text fits a pattern, in linear time. Raises ValueError for one that looks around, or is none."""
+    import jsonschema_rs
+
+    linear = jsonschema_rs.RegexOptions(size_limit=_SIZE_LIMIT)
+    valid: Callable[[str], bool] = jsonschema_rs.validator_for({"pattern": pattern}, pattern_options=linear).is_valid
+    return valid
 
 
 def _validator(schema: JsonSchema, patterns: Any) -> Any:

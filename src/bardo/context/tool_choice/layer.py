@@ -77,6 +77,7 @@ class ToolFunctions:
     cause: Literal["search", "tools"] = "tools"
     why = "the model goes on with the tools that it was told of"
     remembered = True
+    loaded = ()
 
     def __init__(
         self, tools: Sequence[Tool], names: Mapping[FunctionKind, str], tenant: str, settings: ToolChoiceSettings

@@ -14,7 +14,7 @@ from bardo.dialects.anthropic_messages.request_out import (
     has_blank_stop,
     has_blank_text,
 )
-from bardo.dialects.anthropic_messages.searches import CITATIONS, SEARCHES
+from bardo.dialects.anthropic_messages.searches import CITATIONS, SEARCHES, TOOL_SEARCHES
 from bardo.dialects.anthropic_messages.wire import NAME, REASONS
 from bardo.dialects.shared.declaration import ReplyDeclaration, limitations
 from bardo.dialects.shared.dialect import Dialect
@@ -46,6 +46,7 @@ DIALECT = Dialect(
         },
         citations=CITATIONS,
         searches=SEARCHES,
+        tool_searches=TOOL_SEARCHES,
         # Anthropic's SDK, types/refusal_stop_details.py, 2026-11.
         refusal_words="stop_details.explanation",
         finish_words=frozenset(REASONS),

@@ -1,4 +1,4 @@
-"""Searches of the web in Anthropic's form, and citations of web pages.
+"""Searches of the web and for tools in Anthropic's form, and citations of web pages.
 
 A search is a `server_tool_use` block and a `web_search_tool_result` block behind it; citations are entries of the block of text that they
 support, without places in it. Source: https://docs.claude.com/en/docs/agents-and-tools/tool-use/web-search-tool, as of 2026-11.
@@ -7,7 +7,9 @@ support, without places in it. Source: https://docs.claude.com/en/docs/agents-an
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
+from bardo.dialects.anthropic_messages.wire import NAME
 from bardo.dialects.shared.content_forms import (
     Citation,
     CitationForm,
@@ -15,11 +17,15 @@ from bardo.dialects.shared.content_forms import (
     SearchForm,
     SearchPart,
     SearchResults,
+    ToolSearchForm,
+    ToolSearchPart,
     WebPage,
     seal_text,
     unseal_text,
 )
 from bardo.dialects.shared.json_values import JsonObject, JsonValue
+from bardo.values.blocks import fields_for
+from bardo.values.request import Request, Tool
 
 _TOOL = "web_search"
 _CALL, _RESULT = "server_tool_use", "web_search_tool_result"
@@ -74,6 +80,52 @@ def _page(value: JsonObject) -> WebPage:
 
 
 SEARCHES = SearchForm(write=_write, read=_decode)
+
+
+_TOOL_KINDS: dict[str, Literal["regex", "words"]] = {
+    "tool_search_tool_regex": "regex",
+    "tool_search_tool_bm25": "words",
+}
+_TOOLS_FOUND = "tool_search_tool_result"
+
+
+def _tool_search_asked(tool: Tool) -> Literal["regex", "words", ""]:
+    kind = str(fields_for(NAME, tool.carried).get("type")) if tool.hosted else ""
+    return next((by for begins, by in _TOOL_KINDS.items() if kind.startswith(begins)), "")
+
+
+def _decode_tool_search(block: JsonObject) -> ToolSearchPart | None:
+    if block.get("type") == _CALL and block.get("name") in _TOOL_KINDS:
+        given = block.get("input")
+        return ToolSearchPart(id=str(block.get("id")), arguments=given if isinstance(given, dict) else {})
+    if block.get("type") != _TOOLS_FOUND:
+        return None
+    content = block.get("content")
+    listed = content.get("tool_references") if isinstance(content, dict) else None
+    names = [one.get("tool_name") for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+    return ToolSearchPart(
+        id=str(block.get("tool_use_id")), found=tuple(name for name in names if isinstance(name, str))
+    )
+
+
+def _write_tool_search(
+    request: Request, key: str, name: str, arguments: JsonObject, found: Sequence[str], error: str
+) -> list[JsonObject]:
+    use = f"{_OWN_ID}{key}"
+    references = [{"type": "tool_reference", "tool_name": one} for one in found]
+    content: JsonObject = {"type": "tool_search_tool_search_result", "tool_references": references}
+    if error:
+        content = {"type": "tool_search_tool_result_error", "error_code": error}
+    return [
+        {"type": _CALL, "id": use, "name": name, "input": arguments},
+        {"type": _TOOLS_FOUND, "tool_use_id": use, "content": content},
+    ]
+
+
+TOOL_SEARCHES = ToolSearchForm(
+    asked=_tool_search_asked, reader=lambda request: _decode_tool_search, write=_write_tool_search
+)
+"""platform.claude.com/docs, "Tool search tool", and the types of anthropic 2.12.0, as of 2026-11."""
 
 
 _KIND = "web_search_result_location"

@@ -7,7 +7,7 @@ full text, and is given back by its ciphertext.
 from __future__ import annotations
 
 from bardo.dialects.openai_responses.errors import decode_error, encode_error
-from bardo.dialects.openai_responses.functions import as_functions, own_tools_as_functions
+from bardo.dialects.openai_responses.functions import TOOL_SEARCHES, as_functions, own_tools_as_functions
 from bardo.dialects.openai_responses.reply_in import CALLS, DetectedDialectReply, tells_call, with_broken_calls
 from bardo.dialects.openai_responses.reply_out import ReplyWriter, encode_response
 from bardo.dialects.openai_responses.request_in import decode_request
@@ -32,6 +32,7 @@ DIALECT = Dialect(
     encode_control=encode_control,
     reply=ReplyDeclaration(
         searches=SEARCHES,
+        tool_searches=TOOL_SEARCHES,
         citations=annotations_form("annotations"),
         pictures=RESPONSES_PICTURES,
         logprobs=openai_logprobs("logprobs", "block"),

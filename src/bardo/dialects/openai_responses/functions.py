@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal
 
 import msgspec
 
 from bardo.dialects.openai_responses.wire import NAME
+from bardo.dialects.shared.content_forms import ToolSearchForm, ToolSearchPart
 from bardo.dialects.shared.json_values import JsonObject
 from bardo.dialects.shared.tools import with_allowed_tools
 from bardo.values.blocks import Block, Carried, TextBlock, ToolCallBlock, ToolResultBlock, UnknownBlock, fields_for
@@ -477,3 +478,77 @@ def only_text(arguments: str) -> str:
         if len(value) == len(texts) == 1:
             return texts[0]
     return value if isinstance(value, str) else arguments
+
+
+def _asked_search(tool: Tool) -> Literal["regex", "words", ""]:
+    fields = fields_for(NAME, tool.carried) if tool.hosted else {}
+    return "words" if fields.get("type") == SEARCH and fields.get("execution") != "client" else ""
+
+
+def _search_reader(request: Request) -> Callable[[JsonObject], ToolSearchPart | None]:
+    names = FunctionNames(request)
+
+    def read(item: JsonObject) -> ToolSearchPart | None:
+        kind, called = item.get("type"), str(item.get("call_id") or item.get("id"))
+        if kind == "tool_search_call":
+            given = item.get("arguments")
+            return ToolSearchPart(id=called, arguments=given if isinstance(given, dict) else {})
+        if kind != TOOL_SEARCH_OUTPUT:
+            return None
+        forms = [tool.form for value in tools_of(item) for tool in _of_value(value)]
+        return ToolSearchPart(id=called, found=tuple(names.name(form) for form in forms))
+
+    return read
+
+
+def _write_search(
+    request: Request, key: str, name: str, arguments: JsonObject, found: Sequence[str], error: str
+) -> list[JsonObject]:
+    """Return the items of a search, with the definitions of what was found as the client gave them."""
+    names = FunctionNames(request)
+    by_name = {names.name(tool.form): tool for tool in names.declared}
+    plain = {tool.name: tool for tool in request.tools if not tool.hosted}
+    spaces: dict[str, JsonObject] = {}
+    tools: list[JsonObject] = []
+    for one in found:
+        known = by_name.get(one)
+        if known is not None and known.form.namespace:
+            if known.form.namespace not in spaces:
+                spaces[known.form.namespace] = {
+                    "type": "namespace",
+                    "name": known.form.namespace,
+                    "description": _about(request, known.form.namespace),
+                    "tools": [],
+                }
+                tools.append(spaces[known.form.namespace])
+            spaces[known.form.namespace]["tools"].append(known.fields)
+        elif (tool := plain.get(one)) is not None:
+            tools.append(
+                {
+                    "type": "function",
+                    "name": tool.name,
+                    "description": tool.description,
+                    "parameters": tool.schema,
+                    "strict": tool.strict,
+                    **fields_for(NAME, tool.carried),
+                }
+            )
+        elif known is not None:
+            tools.append(known.fields)
+    status = {"call_id": f"tsc_bardo_{key}", "execution": "server", "status": "incomplete" if error else "completed"}
+    return [
+        {"type": "tool_search_call", "id": f"tsc_bardo_{key}", "arguments": arguments, **status},
+        {"type": TOOL_SEARCH_OUTPUT, "id": f"tso_bardo_{key}", "tools": tools, **status},
+    ]
+
+
+def _about(request: Request, namespace: str) -> str:
+    values = (fields_for(NAME, tool.carried) for tool in request.tools if tool.hosted)
+    found = (
+        one.get("description") for one in values if one.get("type") == "namespace" and one.get("name") == namespace
+    )
+    return next((about for about in found if isinstance(about, str)), "")
+
+
+TOOL_SEARCHES = ToolSearchForm(asked=_asked_search, reader=_search_reader, write=_write_search)
+"""OpenAI's guide "Tool search", and the types of openai 3.54.0, as of 2026-11."""

@@ -16,6 +16,7 @@ import msgspec
 
 from bardo.dialects.shared.json_values import JsonObject, without
 from bardo.values.blocks import ImageBlock
+from bardo.values.request import Request, Tool
 
 URL_CITATION = "url_citation"
 _KNOWN_FIELDS = ("type", "url", "title", "start_index", "end_index")
@@ -141,6 +142,28 @@ class SearchForm:
 
     write: Callable[[str, str, SearchResults], list[JsonObject]]
     read: Callable[[JsonObject], SearchPart | None]
+
+
+class ToolSearchPart(msgspec.Struct, frozen=True, kw_only=True):
+    """One block of a search for tools in a history: the call `id` with its `arguments`, or the names of the tools that it `found`."""
+
+    id: str
+    arguments: JsonObject | None = None
+    found: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ToolSearchForm:
+    """How a dialect lets a provider search for tools that are loaded when they are needed.
+
+    `asked` says of a tool of a request by what it searches, empty for any other tool. `reader` returns, for a request, what reads a block
+    of its history, None for a block that is no part of a search. `write` gives the blocks of a search: for a request, a key that is unique
+    in the reply, the name of the search tool, the arguments, what was found, and an error in Anthropic's words, empty where there is none.
+    """
+
+    asked: Callable[[Tool], Literal["regex", "words", ""]]
+    reader: Callable[[Request], Callable[[JsonObject], ToolSearchPart | None]]
+    write: Callable[[Request, str, str, JsonObject, Sequence[str], str], list[JsonObject]]
 
 
 def seal_text(text: str) -> str:

@@ -14,7 +14,7 @@ from typing import NamedTuple, get_args
 
 import msgspec
 
-from bardo.dialects.shared.content_forms import CitationForm, LogprobForm, PictureForm, SearchForm
+from bardo.dialects.shared.content_forms import CitationForm, LogprobForm, PictureForm, SearchForm, ToolSearchForm
 from bardo.dialects.shared.json_values import JsonObject
 from bardo.values import events
 from bardo.values.blocks import (
@@ -286,8 +286,8 @@ class ReplyDeclaration:
     count where nobody gave them. `framing` are fields of its own replies that hold nothing for
     clients of other dialects: what the request said, ids, times, bills, and how blocks are wrapped. `within` names content inside of such
     fields, `usual` the values of other fields that say nothing; a type stands for all of its values. `logprobs` is where log probabilities
-    of tokens stand, `citations` where web pages that the answer cites do, `searches` how searches of the web are shown, and `pictures` how
-    pictures are. `shared` are fields of the reply as a whole that the dialects which declare them
+    of tokens stand, `citations` where web pages that the answer cites do, `searches` how searches of the web are shown, `tool_searches` how
+    those for tools are, and `pictures` how pictures are. `shared` are fields of the reply as a whole that the dialects which declare them
     have under one name, with the same words.
     `refusal_words` is the dotted path of the field that says in words why a reply was refused, where the words are not the model's own,
     and `refusal_field` the field of the choice where clients read such words beside the reason to finish.
@@ -306,6 +306,7 @@ class ReplyDeclaration:
     logprobs: LogprobForm | None = None
     citations: CitationForm | None = None
     searches: SearchForm | None = None
+    tool_searches: ToolSearchForm | None = None
     pictures: PictureForm | None = None
     refusal_words: str = ""
     refusal_field: str = ""
