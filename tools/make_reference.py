@@ -303,6 +303,7 @@ MEANINGS = {
     "aliases.model": 'of `name = { model = … }`, or alone as `name = "…"`: the model that the name stands for, as clients ask for it. The '
     "name may be a glob with one `*`, and a `*` in the model is what that matched. A list of models is asked in order",
     "aliases.fallbacks": 'models that are asked in order where `model` does not answer; `name = ["…", "…"]` says both',
+    "aliases.extra_body": "fields that bodies for `model` get below what the client said: see [default fields](#default-fields-of-a-body)",
     "aliases.pipeline": "the [pipeline profile](../how-to/use-pipeline-profiles.md) whose layers work on calls by this name",
     "aliases.effort": "how much the model thinks where the client does not say: `off` or an effort",
     "aliases.forced_effort": "how much it thinks whatever the client says",
@@ -331,6 +332,8 @@ MEANINGS = {
     "keys.usd_per_month": "how many US dollars they may cost in a month (UTC)",
     "keys.usd_per_session": "how many US dollars the calls of each [session](give-out-keys.md#sessions-agents-and-repositories) may cost; "
     "those that name none count together, day by day (UTC)",
+    "providers.extra_body": "fields that each body for it gets below what the client said: see [default fields](#default-fields-of-a-body)",
+    "providers.model_extra_body": "such fields for some of its models, by globs of their names",
     "providers.id": "any name, without a slash; clients may write `id/model`",
     "providers.preset": "a row of the [catalog](../reference/providers.md); empty: the row called like `id`",
     "providers.dialect": "instead of a preset, or to override the preset's: " + code(get_args(DialectName)),

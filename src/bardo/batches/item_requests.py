@@ -11,7 +11,7 @@ from bardo.batches.records import BatchRecord
 from bardo.call.second_calls import escalations_of
 from bardo.call.services import Services
 from bardo.planning.knowledge import Knowledge
-from bardo.planning.model_names import with_display, with_effort
+from bardo.planning.model_names import with_alias_fields, with_display, with_effort
 from bardo.planning.route import Target
 from bardo.planning.workloads import VERIFICATION, judge_of
 from bardo.services.facts.directory import ProviderDirectory
@@ -78,4 +78,4 @@ def settled_request(request: Request, directory: ProviderDirectory, batch: Batch
     options = msgspec.structs.replace(options, structured=structured, verify="")
     once = msgspec.structs.replace(request, options=options, degraded=tuple(lost))
     shown = with_display(once, found, batch.rules)
-    return shown, with_effort(shown, found, batch.rules)
+    return shown, with_alias_fields(with_effort(shown, found, batch.rules), found)

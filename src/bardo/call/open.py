@@ -22,7 +22,7 @@ from bardo.context.layer import EffectFailed, KeptReply
 from bardo.dialects.shared.history_repair import without_repeated_results
 from bardo.planning.exchange import CallPlan
 from bardo.planning.knowledge import BUILTIN
-from bardo.planning.model_names import with_display, with_effort
+from bardo.planning.model_names import with_alias_fields, with_display, with_effort
 from bardo.planning.planner import plan
 from bardo.planning.refusals import moves_on
 from bardo.planning.route import Target
@@ -151,7 +151,8 @@ async def _open_one(
             await services.provider_ids.check(request, call.tenant)
         if call.refused is not None:
             raise call.refused
-        request = with_effort(request, await services.directory.found_as_listed(request.model), rules)
+        found = await services.directory.found_as_listed(request.model)
+        request = with_alias_fields(with_effort(request, found, rules), found)
         await _begin(services, live, request, call, earlier)
     except BardoError as problem:
         final = await live.end_unanswered(problem)

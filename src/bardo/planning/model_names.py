@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
+from bardo.catalog.fragments import merge_fields
 from bardo.catalog.load import builtin
 from bardo.catalog.matching import matches_any, plain_id
 from bardo.catalog.models import builtin_models
@@ -37,10 +38,14 @@ class ThinkingRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class Alias(ThinkingRules, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a name stands for: `model`, and `fallbacks`, models that are asked in order where it does not answer."""
+    """What a name stands for: `model`, and `fallbacks`, models that are asked in order where it does not answer.
+
+    `extra_body` are fields that bodies for `model` get below what the client said.
+    """
 
     model: str
     fallbacks: tuple[str, ...] = ()
+    extra_body: dict[str, Any] = {}
 
 
 class ResolvedModel(msgspec.Struct, frozen=True):
@@ -178,6 +183,17 @@ def with_display(request: Request, found: ResolvedModel, rules: Sequence[Thinkin
     options = msgspec.structs.replace(
         options, omit_reasoning=shown == "omit", reasoning_tags=shown == "tags", omit_unasked=False
     )
+    return msgspec.structs.replace(request, options=options)
+
+
+def with_alias_fields(request: Request, found: ResolvedModel) -> Request:
+    """Return the request with the fields that its aliases add to bodies for their model; the client's own name goes first."""
+    fields: Mapping[str, Any] = {}
+    for alias in reversed(found.steps):
+        fields = merge_fields(fields, alias.extra_body)
+    if not fields:
+        return request
+    options = msgspec.structs.replace(request.options, alias_fields=dict(fields), alias_model=found.model)
     return msgspec.structs.replace(request, options=options)
 
 

@@ -20,6 +20,7 @@ from bardo.dialects.shared.history_repair import refuse_repairs
 from bardo.dialects.shared.media import sound_of, takes_sound
 from bardo.planning.attempt import Attempt
 from bardo.planning.controlling import dialects_of, repaired, yielded
+from bardo.planning.default_fields import with_default_fields
 from bardo.planning.forwarded import as_it_came
 from bardo.planning.hosted_search import SearchPlan, with_search
 from bardo.planning.kept_budget import BudgetPlan, budget_to_keep, with_fields, without_loss, without_thinking
@@ -394,6 +395,9 @@ class Draft:
             wire = dialect(row.dialect).encode_request(written, row, facts)
         wire, hints = with_cache_hints(wire, self.target, self.knowledge.caching)
         wire, unsearched = self._within_searches(wire)
+        defaults: tuple[Degradation, ...] = ()
+        if asked.options.alias_fields or self.target.provider.has_default_fields:
+            wire, defaults = with_default_fields(wire, self.target, asked.options)
         plan, reported = done.plan, (*done.degraded, *refitted, *wire.degraded)
         if schemas is not None:
             reported = (*reported, *schemas.degraded)
@@ -432,7 +436,7 @@ class Draft:
             teaches=teaches,
             left_out=self._refused,
             history=self._history,
-            degraded=distinct((*self.degraded, *shaping, *unsearched, *reported, *self._lacking())),
+            degraded=distinct((*self.degraded, *shaping, *unsearched, *reported, *defaults, *self._lacking())),
         )
 
     def _within_searches(self, wire: WireRequest) -> tuple[WireRequest, tuple[Degradation, ...]]:

@@ -52,7 +52,8 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     server's, which `address` names without what may be secret of it. `account` is a digest of whose account it is asked with, which two
     entries may share; empty where that is not known. `private` is whether it keeps nothing of a call by the operator's word, None where
     the operator says nothing. `drain_cancelled`: whether replies of clients that have left are read to their end; None where `[gateway]`
-    says so.
+    says so. `extra_body` are fields that bodies for it get below what the client said, and `model_extra_body` those of its models, by
+    globs.
     """
 
     id: str
@@ -65,6 +66,13 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     account: str = ""
     private: bool | None = None
     drain_cancelled: bool | None = None
+    extra_body: dict[str, Any] = {}
+    model_extra_body: tuple[tuple[str, dict[str, Any]], ...] = ()
+
+    @property
+    def has_default_fields(self) -> bool:
+        """Whether bodies for it get fields of the operator."""
+        return bool(self.extra_body or self.model_extra_body)
 
     @cached_property
     def servers(self) -> tuple[Provider, ...]:

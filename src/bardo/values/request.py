@@ -250,7 +250,7 @@ class BardoOptions(msgspec.Struct, frozen=True, kw_only=True):
     `layers` turns single layers on and off.
     `session` is the caller's own id of the conversation that the call belongs to, `agent` the name of the program that asks, and
     `repository` that in which it works: costs are summed by them. `search_limits` are what its searches may cost, which the
-    operator says.
+    operator says. `alias_fields` are fields that the operator's alias adds to bodies for `alias_model`.
     """
 
     include: tuple[str, ...] = ()
@@ -282,6 +282,8 @@ class BardoOptions(msgspec.Struct, frozen=True, kw_only=True):
     agent: str = ""
     repository: str = ""
     search_limits: tuple[SearchLimit, ...] = ()
+    alias_fields: dict[str, Any] = {}
+    alias_model: str = ""
 
 
 TRACE_HEADERS = ("traceparent", "tracestate")

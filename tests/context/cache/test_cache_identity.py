@@ -73,6 +73,8 @@ OPTIONS_MATTER: dict[str, Any] = {
     "profile": InferenceProfile(top_k=3),
     "profile_locked": True,
     "vitality": 0.5,
+    "alias_fields": {"service_tier": "flex"},
+    "alias_model": "m",
     "tick": Tick(type="risk"),
     "agent_step": AgentStep(workload="risk"),
     "private": True,

@@ -23,9 +23,9 @@ from bardo.catalog.models import ModelRow
 from bardo.catalog.prices import PriceRow, PriceTier, problem_of
 from bardo.catalog.rows import DialectName, Payment, ProviderRow, ProviderTraits
 from bardo.planning.model_names import AMOUNTS, Alias, Aliases
-from bardo.planning.route import Provider, address_names
+from bardo.planning.route import Provider, address_names, provider_before
 from bardo.reasoning.formats import BadDelimiter, ReasoningFormat
-from bardo.values.errors import ConfigError
+from bardo.values.errors import ConfigError, InvalidRequest
 from bardo.values.secrets import shown_url
 
 MOST_ADDRESSES = 64
@@ -125,6 +125,8 @@ class ProviderEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     searches_per_day: int | None = None
     account: str | None = None
     drain_cancelled: bool | None = None
+    extra_body: dict[str, Any] = {}
+    model_extra_body: dict[str, dict[str, Any]] = {}
 
 
 def read_providers(
@@ -221,7 +223,44 @@ def provider_of(entry: ProviderEntry, source: str = FILE_NAME, where: Where | No
         addresses=entry.base_urls if len(entry.base_urls) > 1 else (),
         private=entry.private,
         drain_cancelled=entry.drain_cancelled,
+        extra_body=entry.extra_body,
+        model_extra_body=tuple(entry.model_extra_body.items()),
     )
+
+
+def _check_extra_body(entry: ProviderEntry, row: ProviderRow, where: Where) -> None:
+    if not entry.extra_body and not entry.model_extra_body:
+        return
+    # Loaded here, because it needs the dialects, and most files set no such fields.
+    from bardo.planning.default_fields import check_default_fields
+
+    found = _overridden(row, entry)
+    rows = (found, *(msgspec.structs.replace(found, dialect=one.dialect) for one in found.endpoints))
+    tables = [("extra_body", "extra_body", entry.extra_body)]
+    tables += [("model_extra_body", f"model_extra_body.{glob!r}", one) for glob, one in entry.model_extra_body.items()]
+    for key, name, fields in tables:
+        try:
+            check_default_fields(fields, rows, name)
+        except InvalidRequest as problem:
+            message = f"{where(key)}: provider {entry.id!r}: {problem.message}"
+            raise ConfigError(message, hint=problem.hint) from problem
+
+
+def check_aliases(aliases: Mapping[str, Alias], configured: Sequence[Provider], place: Place) -> None:
+    """Raise ConfigError for a default field of an alias that bardo writes itself, at the provider of its model."""
+    own = {name: alias for name, alias in aliases.items() if alias.extra_body}
+    if not own:
+        return
+    from bardo.planning.default_fields import check_default_fields
+
+    for name, alias in own.items():
+        provider = provider_before(alias.model, configured)
+        rows = [one.row for one in configured] if provider is None else [one.row for one in provider.endpoints]
+        try:
+            check_default_fields(alias.extra_body, tuple(rows or [builtin().providers[0]]), "extra_body")
+        except InvalidRequest as problem:
+            message = f"{place.of(name)}: alias {name!r}: {problem.message}"
+            raise ConfigError(message, hint=problem.hint) from problem
 
 
 def _check_address(entry: ProviderEntry, row: ProviderRow, where: Where) -> None:
@@ -271,6 +310,7 @@ _ROW_CHECKS: tuple[Callable[[ProviderEntry, ProviderRow, Where], None], ...] = (
     _check_key_variables,
     _check_scope,
     _check_address,
+    _check_extra_body,
 )
 """What of a table is compared with the catalog's row that it names. Each raises ConfigError."""
 

@@ -33,6 +33,7 @@ from bardo.adapters.config.pipeline import (
 )
 from bardo.adapters.config.providers import (
     FILE_NAME,
+    check_aliases,
     provider_ids,
     read_aliases,
     read_formats,
@@ -247,6 +248,7 @@ def _check_rows(read: Settings, rows: Mapping[str, Any], mistakes: Mistakes, tex
         if not mistakes.found:
             with mistakes.collected():
                 configured = [provider_of(entry, source) for entry in rows["providers"]]
+                check_aliases(rows["aliases"], configured, Place(text, source, "aliases"))
                 check_private(rows["workloads"], read.routing, configured, rows["aliases"], text, source)
     with mistakes.collected():
         check_routing(read.routing, rows["providers"], Place(text, source, "routing"))

@@ -24,7 +24,7 @@ from bardo.dialects import dialect as dialect_named
 from bardo.planning.explaining import explain as explain_route
 from bardo.planning.explanation import Explanation
 from bardo.planning.knowledge import Knowledge, candidate_of, chat_models
-from bardo.planning.model_names import Aliases, ResolvedModel, with_effort, with_thinking_name
+from bardo.planning.model_names import Aliases, ResolvedModel, with_alias_fields, with_effort, with_thinking_name
 from bardo.planning.route import Provider, Target, resolve, target_at
 from bardo.planning.routing import Routed, route
 from bardo.planning.workloads import (
@@ -106,7 +106,7 @@ class RoutePlanner:
         Raises UnknownModel, InvalidRequest, Unsupported and Unavailable, as a call does.
         """
         found = self._found(request.model)
-        request = with_effort(request, found)
+        request = with_alias_fields(with_effort(request, found), found)
         needs = needs_of(request, found, self._workloads)
         if needs is not None and not provider:
             return self._route(with_found(needs, layers_found), every_server=every_server)

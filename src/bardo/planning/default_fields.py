@@ -1,0 +1,175 @@
+"""Fields that an operator adds to the bodies of a provider, a model or an alias, below what the client said.
+
+They go into the JSON that is sent, be it the client's own or written by bardo, and only to the provider that they are about. Every other
+byte stays as it is. What bardo writes itself is refused when the configuration is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from math import isfinite
+from typing import Any
+
+import msgspec
+
+from bardo.catalog.forms import WireForm, builtin_forms
+from bardo.catalog.fragments import merge_fields
+from bardo.catalog.matching import matches_any, plain_id
+from bardo.catalog.rows import DialectName, ProviderRow
+from bardo.dialects import dialect
+from bardo.dialects.shared.json_values import encode_json
+from bardo.planning.forwarded import with_fields
+from bardo.planning.route import Target
+from bardo.values.blocks import TextBlock
+from bardo.values.degradation import Degradation
+from bardo.values.errors import InvalidRequest
+from bardo.values.request import BardoOptions, Message, OutputFormat, Request, Tool, ToolChoice
+from bardo.values.secrets import looks_like_key
+from bardo.values.wire import WireRequest
+
+_split = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_LONGEST_TOLD = 60
+_FRAGMENTS = tuple(name for name in WireForm.__struct_fields__ if name not in ("name", "needs", "exclusive"))
+
+
+def with_default_fields(
+    wire: WireRequest, target: Target, options: BardoOptions
+) -> tuple[WireRequest, tuple[Degradation, ...]]:
+    """Return the request with the operator's fields that its body lacks, and what is to be told of them.
+
+    Those of an alias go before those of a model, and these before those of a provider.
+    """
+    fields, lost = _fields_of(target, options)
+    if not fields:
+        return wire, lost
+    body = _split(wire.body)
+    changes: dict[str, Any] = {}
+    added: list[Degradation] = []
+    for name, value in fields.items():
+        if name not in body:
+            changes[name] = value
+            added.append(_told(name, value))
+        elif isinstance(value, dict):
+            own = msgspec.json.decode(body[name])
+            paths: list[Degradation] = []
+            merged = _below(own, value, name, paths) if isinstance(own, dict) else own
+            if paths:
+                changes[name] = merged
+                added += paths
+    if not changes:
+        return wire, lost
+    written = with_fields(wire.body, dict(body), changes) or encode_json({**body, **changes})
+    return msgspec.structs.replace(wire, body=written), (*lost, *added)
+
+
+def _fields_of(target: Target, options: BardoOptions) -> tuple[Mapping[str, Any], tuple[Degradation, ...]]:
+    """Return the fields for a target, and what an alias has for another one."""
+    provider = target.provider
+    fields: Mapping[str, Any] = provider.extra_body
+    for glob, own in provider.model_extra_body:
+        if matches_any(target.model, (glob,)):
+            fields = merge_fields(fields, own)
+    if not options.alias_fields:
+        return fields, ()
+    model = plain_id(options.alias_model)
+    if model in (plain_id(target.model), plain_id(f"{provider.id}/{target.model}")):
+        return merge_fields(fields, options.alias_fields), ()
+    why = f"a default of the alias, for {options.alias_model} alone"
+    return fields, tuple(Degradation(name, sent=None, why=why) for name in options.alias_fields)
+
+
+def _below(own: Mapping[str, Any], defaults: Mapping[str, Any], path: str, added: list[Degradation]) -> dict[str, Any]:
+    """Return an object with the defaults that it lacks, and note which these were."""
+    made = dict(own)
+    for name, value in defaults.items():
+        here = f"{path}.{name}"
+        if name not in made:
+            made[name] = value
+            added.append(_told(here, value))
+        elif isinstance(value, dict) and isinstance(made[name], dict):
+            made[name] = _below(made[name], value, here, added)
+    return made
+
+
+def _told(path: str, value: Any) -> Degradation:
+    """Return what the caller is told: the value where it is a short word or a number, and holds no secret."""
+    plain = value is None or isinstance(value, bool | int | float)
+    short = isinstance(value, str) and len(value) <= _LONGEST_TOLD and not looks_like_key(value)
+    return Degradation(path, sent=value if plain or short else None, why="default field added by the operator")
+
+
+def check_default_fields(fields: Mapping[str, Any], rows: tuple[ProviderRow, ...], at: str) -> None:
+    """Raise InvalidRequest for a field that bardo writes itself in a dialect of one of the rows, naming `at` and the field."""
+    written = {path: row.dialect for row in rows for path in _written_by(row.dialect)}
+    thinking = _thinking_paths()
+    for path, value in _leaves(fields):
+        for own in (*written, *thinking):
+            if path != own and not path.startswith(f"{own}.") and not own.startswith(f"{path}."):
+                continue
+            if own in written:
+                why, hint = f"bardo writes it itself ({written[own]})", "leave it out: requests say it"
+            else:
+                why = "bardo writes how a model thinks itself"
+                hint = "say it as `effort`, `max_effort` or `forced_effort` of an alias or a key"
+            raise InvalidRequest(f"{at} has {path}: {why}", hint=hint, param=path)
+        if not _is_json(value):
+            raise InvalidRequest(
+                f"{at} has {path}: {value!r} is no JSON"[:300],
+                hint="write numbers, texts, lists and tables",
+                param=path,
+            )
+
+
+def _is_json(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return all(map(_is_json, value))
+    if isinstance(value, Mapping):
+        return all(map(_is_json, value.values()))
+    return value is None or isinstance(value, bool | int | str) or (isinstance(value, float) and isfinite(value))
+
+
+def _leaves(fields: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the path of each value that is no object, and the value."""
+    for name, value in fields.items():
+        path = f"{prefix}{name}"
+        if isinstance(value, Mapping) and value:
+            yield from _leaves(value, f"{path}.")
+        else:
+            yield path, value
+
+
+@cache
+def _written_by(name: DialectName) -> frozenset[str]:
+    """Return the paths of what a dialect writes of a request that says nothing of sampling: its messages, tools, form and streaming."""
+    schema = {
+        "type": "object",
+        "properties": {"a": {"type": "string"}},
+        "required": ["a"],
+        "additionalProperties": False,
+    }
+    tool = Tool(name="look", description="Look.", schema=schema)
+    paths: set[str] = set()
+    for asked in (
+        {"output_format": OutputFormat(mode="json_schema", schema=schema, name="answer")},
+        {"tools": (tool,)},
+    ):
+        choice = ToolChoice(mode="required") if "tools" in asked else None
+        messages = (Message("system", (TextBlock("Be brief."),)), Message("user", (TextBlock("Hello."),)))
+        request = Request(model="m", messages=messages, stream=True, tool_choice=choice, **asked)
+        row = ProviderRow(id="any", name="any", dialect=name)
+        body = msgspec.json.decode(dialect(name).encode_request(request, row).body)
+        paths |= {path for path, _ in _leaves(body)}
+    return frozenset({*paths, "model", "stream"})
+
+
+@cache
+def _thinking_paths() -> frozenset[str]:
+    """Return the paths of all that says how a model thinks."""
+    fragments = (getattr(form, name) for form in builtin_forms().forms.values() for name in _FRAGMENTS)
+    found = {path for one in fragments if isinstance(one, dict) for path, _ in _leaves(one)}
+    # `$switch` stands for the switch of a chat template, which is one of two in the catalog.
+    switches = [
+        path.replace("$switch", name) for path in found if "$switch" in path for name in ("thinking", "enable_thinking")
+    ]
+    return frozenset([*(path for path in found if "$" not in path), *switches])

@@ -1,0 +1,133 @@
+"""Fields that an operator adds to bodies: below what the client said, for one provider, model or alias, told, and none of bardo's own."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, get_args
+
+import pytest
+
+from bardo.adapters.config.settings import parse_settings
+from bardo.catalog.load import builtin
+from bardo.catalog.rows import DialectName
+from bardo.dialects import dialect
+from bardo.planning.default_fields import check_default_fields
+from bardo.planning.model_names import Alias, Aliases, with_alias_fields
+from bardo.planning.planner import plan
+from bardo.planning.route import Provider, Target
+from bardo.values.errors import ConfigError, InvalidRequest
+from bardo.values.request import Request
+from bardo.values.wire import Arrival
+
+ROUTER = builtin().provider("openrouter")
+assert ROUTER is not None
+
+
+def target(model: str = "lab/m", **said: Any) -> Target:
+    assert ROUTER is not None
+    return Target(provider=Provider(id="router", row=ROUTER, base_url="http://x", **said), model=model)
+
+
+def chat(**fields: Any) -> Request:
+    body = {"model": "lab/m", "messages": [{"role": "user", "content": "hi"}], **fields}
+    return dialect("openai_chat").decode_request(json.dumps(body).encode(), Arrival())
+
+
+def sent(request: Request, at: Target) -> tuple[dict[str, Any], dict[str, Any]]:
+    attempt = plan(request, at)
+    told = {one.what: one.sent for one in attempt.degraded if "default" in one.why}
+    return json.loads(attempt.wire.body), told
+
+
+PLACES = {"order": ["a", "b"], "data_collection": "deny", "max_price": {"prompt": 1}}
+
+
+def test_fields_are_merged_below_what_the_client_said() -> None:
+    at = target(extra_body={"provider": PLACES, "service_tier": "flex"})
+    body, told = sent(chat(), at)
+    assert (body["provider"], body["service_tier"]) == (PLACES, "flex")
+    assert told == {"provider": None, "service_tier": "flex"}
+    own = {"order": ["c"], "max_price": {"completion": 2}}
+    body, told = sent(chat(provider=own, service_tier=None), at)
+    assert body["provider"] == {"order": ["c"], "data_collection": "deny", "max_price": {"completion": 2, "prompt": 1}}
+    assert body.get("service_tier", "absent") in (None, "flex")
+    assert {"provider.data_collection": "deny", "provider.max_price.prompt": 1}.items() <= told.items()
+    assert "provider.order" not in told
+    assert sent(chat(provider=[1], service_tier="auto"), at)[0]["provider"] == [1]
+    assert sent(chat(provider=[1], service_tier="auto"), at)[1] == {}
+
+
+def test_every_other_byte_stays_as_the_client_sent_it() -> None:
+    raw = b'{"model": "lab/m",  "messages": [{"role": "user", "content": "\\u00e9"}], "seed":15 }'
+    request = dialect("openai_chat").decode_request(raw, Arrival())
+    wire = plan(request, target(extra_body={"service_tier": "flex"})).wire.body
+    plain = plan(request, target()).wire.body
+    assert wire == plain[:-1] + b',"service_tier":"flex"}'
+
+
+def test_those_of_a_model_go_before_those_of_its_provider_and_those_of_an_alias_before_both() -> None:
+    at = target(
+        extra_body={"a": 1, "b": 1, "c": {"x": 1}},
+        model_extra_body=(("lab/*", {"b": 2, "c": {"y": 2}}), ("else*", {"b": 9})),
+    )
+    assert {name: sent(chat(), at)[0].get(name) for name in "abc"} == {"a": 1, "b": 2, "c": {"x": 1, "y": 2}}
+    found = Aliases(
+        {"mine": Alias(model="inner", extra_body={"b": 4}), "inner": Alias(model="lab/m", extra_body={"b": 3, "d": 3})}
+    )
+    request = with_alias_fields(chat(), found.find("mine"))
+    body, told = sent(request, at)
+    assert {name: body.get(name) for name in "abcd"} == {"a": 1, "b": 4, "c": {"x": 1, "y": 2}, "d": 3}
+    assert told.keys() == {"a", "b", "c", "d"}
+
+
+def test_fields_of_an_alias_reach_no_fallback_and_that_is_told() -> None:
+    found = Aliases({"mine": Alias(model="router/lab/m", fallbacks=("other/n",), extra_body={"provider": PLACES})})
+    request = with_alias_fields(chat(), found.find("mine"))
+    assert sent(request, target())[0]["provider"] == PLACES
+    body, told = sent(request, target("n"))
+    assert "provider" not in body
+    assert told == {"provider": None}
+
+
+def test_a_secret_among_them_is_told_to_no_caller() -> None:
+    secret = "sk-proj-" + "a1B2" * 12
+    body, told = sent(chat(), target(extra_body={"azure_key": secret, "long": "x" * 100}))
+    assert body["azure_key"] == secret
+    assert told == {"azure_key": None, "long": None}
+
+
+@pytest.mark.parametrize("name", [one for one in get_args(DialectName) if one != "watsonx_text"])
+def test_what_bardo_writes_itself_is_refused_in_every_dialect(name: DialectName) -> None:
+    row = next(one for one in builtin().providers if one.dialect == name)
+    tools: dict[str, Any] = {"toolConfig": {"tools": []}} if name == "bedrock_converse" else {"tools": []}
+    template = {"chat_template_kwargs": {"enable_thinking": False}}
+    own: list[dict[str, Any]] = [
+        {"model": "m"}, {"stream": False}, tools, {"think": True}, {"reasoning": {"effort": "low"}}, template,
+    ]  # fmt: skip
+    for fields in own:
+        with pytest.raises(InvalidRequest) as caught:
+            check_default_fields(fields, (row,), "extra_body")
+        assert caught.value.hint
+    check_default_fields(
+        {"service_tier": "flex", "provider": PLACES, "temperature": 0.2, "deep": {"model": 1}}, (row,), "extra_body"
+    )
+
+
+@pytest.mark.parametrize(
+    ("toml", "words"),
+    [
+        ('[[providers]]\nid = "openrouter"\nextra_body = { model = "x" }', ["line 3", "openrouter", "model", "leave it out"]),
+        ('[[providers]]\nid = "openrouter"\nextra_body = { reasoning = { effort = "low" } }', ["effort", "alias"]),
+        ('[[providers]]\nid = "openrouter"\n[providers.model_extra_body."a/*"]\nmessages = []', ["a/*", "messages"]),
+        ('[[providers]]\nid = "openrouter"\nextra_body = 1', ["extra_body"]),
+        ('[[providers]]\nid = "openrouter"\nextra_body = { day = 2026-11-30 }', ["day", "JSON"]),
+        ('[[providers]]\nid = "openrouter"\nextra_body = { a = { bad = [nan] } }', ["a.bad", "JSON"]),
+        ('[[providers]]\nid = "openrouter"\n[aliases]\nx = { model = "openrouter/m", extra_body = { stream = true } }', ["x", "stream"]),
+        ('[aliases]\nx = { model = "m", extra_body = { input = [] } }', ["x", "input"]),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_named_when_the_file_is_read(toml: str, words: list[str]) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_settings(toml)
+    said = f"{caught.value.message} {caught.value.hint}"
+    assert all(word in said for word in words), said
