@@ -415,7 +415,7 @@ class ResponsesSocket:
     async def _refuse(self, problem: BardoError, lane: str | None) -> None:
         """Send an error as the answer to one message."""
         status, body = error_status(problem, DIALECT), error_body(problem, DIALECT)
-        await self.error(status, body, error_headers(problem), lane)
+        await self.error(status, body, error_headers(problem, DIALECT), lane)
 
     async def _tell(self, problem: _Named, lane: str | None = None) -> None:
         await self.error(400, msgspec.json.encode({"error": problem}), (), lane)
