@@ -14,7 +14,7 @@ from bardo.dialects import dialect
 from bardo.planning.attempt import Attempt
 from bardo.planning.exchange import CachedChoices, attempts, endpoint_targets, first_attempt, kinds_of
 from bardo.planning.knowledge import Knowledge, MissingEndpoint
-from bardo.planning.planner import Draft
+from bardo.planning.planner import Decision, attempt_of
 from bardo.planning.route import Provider, Target
 from bardo.services.facts.model_facts import ModelFacts
 from bardo.values.degradation import Degradation
@@ -98,26 +98,25 @@ def test_the_choice_is_the_one_made_anew_for_every_recorded_request_in_any_order
 
 
 class Counted:
-    """Counts the drafts that are made."""
+    """Counts the attempts that are made."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.frozen = 0
-        freeze = Draft.freeze
+        self.made = 0
 
-        def counting(draft: Draft) -> Attempt:
-            self.frozen += 1
-            return freeze(draft)
+        def counting(decision: Decision) -> Attempt:
+            self.made += 1
+            return attempt_of(decision)
 
-        monkeypatch.setattr(Draft, "freeze", counting)
+        monkeypatch.setattr("bardo.planning.exchange.attempt_of", counting)
 
 
 def _plans(monkeypatch: pytest.MonkeyPatch, requests: list[Request], at: Target) -> list[int]:
     """Return at how many endpoints each request was planned."""
     counted, facts, found = Counted(monkeypatch), ModelFacts(), []
     for request in requests:
-        before = counted.frozen
+        before = counted.made
         first_attempt(request, [at], knowledge=facts.knowledge([at]))
-        found.append(counted.frozen - before)
+        found.append(counted.made - before)
     return found
 
 
@@ -181,7 +180,7 @@ def test_a_call_that_loses_something_else_than_an_earlier_one_is_planned_anew(mo
     kept.keep(found.dialect, found.why, (Degradation("more"),))
     counted = Counted(monkeypatch)
     first_attempt(chat(), [at], knowledge=knowledge)
-    assert counted.frozen == 3
+    assert counted.made == 3
 
 
 def test_what_may_decide_by_itself_has_no_kind() -> None:

@@ -23,7 +23,16 @@ from bardo.planning.knowledge import (
     RejectedField,
     TargetFacts,
 )
-from bardo.planning.planner import Draft
+from bardo.planning.planner import (
+    Decision,
+    attempt_of,
+    decide,
+    draft_of,
+    thinking_mended,
+    with_history,
+    without_refused_state,
+    yielding_to_forced_tool,
+)
 from bardo.planning.profiles import apply_profile
 from bardo.planning.refusals import ProviderWords, moves_on, refused_field
 from bardo.planning.request_shapes import shape_of
@@ -155,9 +164,9 @@ _MOST_NAMED = 5
 
 
 class PlannedAttempt(NamedTuple):
-    """A draft, and the attempt that it was frozen into."""
+    """What was decided, and the attempt that was made of it."""
 
-    draft: Draft
+    decision: Decision
     attempt: Attempt
 
 
@@ -206,13 +215,13 @@ def _as_before(
     """Return the plan at the endpoint that was taken before; None where this call loses something else there."""
     target = next(at for at in targets if at.provider.row.dialect == known.dialect)
     try:
-        draft, attempt = plan(target)
+        decision, attempt = plan(target)
     except Unsupported:
         return None
     if names_of(attempt.degraded) != known.lost:
         return None
     choice = EndpointChoice(dialect=known.dialect, why=known.why)
-    return PlannedAttempt(draft, msgspec.structs.replace(attempt, endpoint=choice))
+    return PlannedAttempt(decision, msgspec.structs.replace(attempt, endpoint=choice))
 
 
 def _at_best(targets: Sequence[Target], plan: Callable[[Target], PlannedAttempt]) -> PlannedAttempt:
@@ -249,18 +258,18 @@ def is_missing_endpoint(problem: UpstreamRefused) -> bool:
 
 
 def _with_reason(best: _Candidate, others: Sequence[_Candidate], refused: dict[str, Unsupported]) -> PlannedAttempt:
-    draft, attempt = best.planned
+    decision, attempt = best.planned
     own = {one.what for one in attempt.degraded}
     reasons = [
         *(f"{dialect} cannot take it: {problem.message}" for dialect, problem in refused.items()),
         *(_why_not(one, best, own) for one in others if one.losses != best.losses),
     ]
     if not reasons:
-        same = attempt.target.provider.row.dialect == draft.request.dialect
+        same = attempt.target.provider.row.dialect == decision.draft.request.dialect
         reasons = ["nothing is lost there" if not any(best.losses) else "no other loses less"]
         reasons += ["it is the client's own dialect"] if same else []
     choice = EndpointChoice(dialect=attempt.target.provider.row.dialect, why="; ".join(reasons))
-    return PlannedAttempt(draft, msgspec.structs.replace(attempt, endpoint=choice))
+    return PlannedAttempt(decision, msgspec.structs.replace(attempt, endpoint=choice))
 
 
 def _why_not(other: _Candidate, best: _Candidate, own: Collection[str]) -> str:
@@ -343,10 +352,9 @@ def attempts(
         wanted = laid if stepped is request else apply_profile(stepped)
 
         def plan(at: Target, wanted: Request = wanted, lost: tuple[Degradation, ...] = lost) -> PlannedAttempt:
-            draft = Draft(wanted, at, knowledge, may_forward=may_forward, degraded=lost, route=route)
-            draft.restore_history(recalled)
-            draft.settle()
-            return PlannedAttempt(draft, draft.freeze())
+            draft = draft_of(wanted, at, knowledge, may_forward=may_forward, degraded=lost, route=route)
+            decision = decide(with_history(draft, recalled))
+            return PlannedAttempt(decision, attempt_of(decision))
 
         try:
             endpoints = _endpoints(target, wanted, knowledge)
@@ -382,7 +390,7 @@ def _asked(
 
     `teaches` is what an answer at any of the endpoints proves.
     """
-    draft, attempt = plan_at_best(endpoints, plan, kept)
+    decision, attempt = plan_at_best(endpoints, plan, kept)
     attempt = msgspec.structs.replace(attempt, teaches=teaches) if teaches else attempt
     failure = yield attempt
     if not isinstance(failure, UpstreamRefused):
@@ -393,37 +401,41 @@ def _asked(
         lesson = MissingEndpoint(attempt.target, words.text[:LONGEST_WORDS])
         other = yield from _asked(others, plan, teaches=(*teaches, lesson))
         return failure if isinstance(other, UpstreamRefused) and is_missing_endpoint(other) else other
-    while draft.leave_out_state(attempt, failure):
-        attempt = draft.freeze(teaches)
+    while (without := without_refused_state(decision.draft, attempt, failure)) is not None:
+        decision, attempt = without, attempt_of(without, teaches)
         failure = yield attempt
         if not isinstance(failure, UpstreamRefused):
             return failure
         words = ProviderWords(failure, attempt.wire.body)
-    again = _attempt_that_heeds(draft, attempt, failure, words)
+    again = _attempt_that_heeds(decision, attempt, failure, words)
     return failure if again is None else (yield msgspec.structs.replace(again, teaches=(*teaches, *again.teaches)))
 
 
 def _attempt_that_heeds(
-    draft: Draft, attempt: Attempt, refusal: UpstreamRefused, words: ProviderWords
+    decision: Decision, attempt: Attempt, refusal: UpstreamRefused, words: ProviderWords
 ) -> Attempt | None:
     """Return the attempt once more in a form that heeds a refusal, with what that teaches; None where nothing follows from it."""
-    draft.may_forward, said = attempt.forward, words.text[:LONGEST_WORDS]
-    if draft.yield_to_forced_tool(words, refusal.status):
+    draft, said = msgspec.structs.replace(decision.draft, may_forward=attempt.forward), words.text[:LONGEST_WORDS]
+    decision = msgspec.structs.replace(decision, draft=draft)
+    without = yielding_to_forced_tool(decision, words, refusal.status)
+    if without is not None:
         # It holds for this request alone: the model thinks where no tool is forced.
-        return draft.freeze()
-    learned = draft.repair(words, refusal.status)
-    if learned is not None:
-        return draft.freeze(tuple([msgspec.structs.replace(one, words=said) for one in learned]))
-    forms = frozenset() if draft.answer is None else refused_forms(draft.answer, refusal, words.text)
+        return attempt_of(without)
+    mended = thinking_mended(decision, words, refusal.status)
+    if mended is not None:
+        again, learned = mended
+        return attempt_of(again, tuple([msgspec.structs.replace(one, words=said) for one in learned]))
+    forms = frozenset() if decision.answer is None else refused_forms(decision.answer, refusal, words.text)
     if forms:
         lasting = refused_for_good(words.text) and not words.is_about_relation(_OF_ANSWERS)
-        draft.settle(forms)
-        return draft.freeze(tuple([RefusedForm(attempt.target, form, said) for form in forms]) if lasting else ())
+        lessons = tuple([RefusedForm(attempt.target, form, said) for form in forms]) if lasting else ()
+        return attempt_of(decide(draft, forms), lessons)
     field = refused_field(words, refusal)
     if field is None:
         return None
-    draft.refused_fields = (*draft.refused_fields, field)
-    return draft.freeze((RejectedField(attempt.target, field, said),) if field.for_good else ())
+    draft = msgspec.structs.replace(draft, refused_fields=(*draft.refused_fields, field))
+    taught = (RejectedField(attempt.target, field, said),) if field.for_good else ()
+    return attempt_of(msgspec.structs.replace(decision, draft=draft), taught)
 
 
 def is_about_form(attempt: Attempt, failure: BardoError) -> bool:

@@ -11,7 +11,7 @@ from bardo.catalog.field_refusals import builtin_field_refusals
 from bardo.catalog.hosted_tools import hosted_tools
 from bardo.catalog.layer_rows import unsent_headers
 from bardo.catalog.meaningful import MeaningfulFields, builtin_meaningful
-from bardo.catalog.replay import Binding, builtin_replay
+from bardo.catalog.replay import Binding, ReplayRules, builtin_replay
 from bardo.catalog.request_shapes import shape_at
 from bardo.catalog.rows import ProviderRow
 from bardo.catalog.shared_fields import default_dialect
@@ -24,15 +24,15 @@ from bardo.planning.default_fields import with_default_fields
 from bardo.planning.forwarded import as_it_came
 from bardo.planning.hosted_search import SearchPlan, with_search
 from bardo.planning.kept_budget import BudgetPlan, budget_to_keep, with_fields, without_loss, without_thinking
-from bardo.planning.knowledge import BUILTIN, Knowledge, Lesson, RefusedThinking
+from bardo.planning.knowledge import BUILTIN, Knowledge, Lesson, RefusedThinking, TargetFacts
 from bardo.planning.profiles import with_content_of_profile
 from bardo.planning.prompt_caching import with_cache_hints
-from bardo.planning.refusals import ProviderWords, without_fields
+from bardo.planning.refusals import ProviderWords, RefusedField, without_fields
 from bardo.planning.request_shapes import ShapePlan, bare, plan_shape, settled
 from bardo.planning.route import RouteRecord, Target
 from bardo.planning.search_budget import within_budget, within_money
 from bardo.planning.text_formats import PLAIN
-from bardo.planning.tool_search import with_tool_search
+from bardo.planning.tool_search import ToolSearchPlan, with_tool_search
 from bardo.planning.tools import with_written_names, with_written_schemas, written_tool_names, written_tool_schemas
 from bardo.planning.typed_answer import AnswerPlan, answer_plan
 from bardo.reasoning.control import untold
@@ -202,295 +202,298 @@ def _refusal(refused: list[Loss], provider: str) -> Unsupported:
     return Unsupported(message, hint=hint, param=names[0], details=details)
 
 
-class Draft:
-    """One attempt while it is planned: `settle` decides, `freeze` writes the request and returns the Attempt.
+class Draft(msgspec.Struct, frozen=True, kw_only=True):
+    """A request at one target, before anything is decided of its thinking and its answer.
 
-    `may_forward`: the client takes a reply in the framing providers are asked for. `degraded` is what was lost before this target, and
-    `route` how it was found.
+    `may_forward`: the client takes a reply in the framing providers are asked for, and the request is still its own. `degraded` is what is
+    lost so far, and `route` how the target was found. `rules` and `history` are those of earlier thinking, `origin` is the stamp of what
+    this target makes of it. `heeded` are the ways in which a refusal of earlier state was heeded, and `left_out` the states that were
+    left out so, and the calls behind which thinking was turned off.
     """
 
-    __slots__ = (
-        "_history",
-        "_left_out",
-        "_refused",
-        "_rules",
-        "answer",
-        "ask",
-        "degraded",
-        "facts",
-        "knowledge",
-        "may_forward",
-        "origin",
-        "planned",
-        "refused_fields",
-        "request",
-        "route",
-        "search",
-        "shaped",
-        "target",
-        "tool_search",
+    request: Request
+    target: Target
+    knowledge: Knowledge
+    facts: TargetFacts
+    may_forward: bool
+    degraded: tuple[Degradation, ...]
+    route: RouteRecord | None
+    search: SearchPlan | None
+    tool_search: ToolSearchPlan | None
+    refused_fields: tuple[RefusedField, ...]
+    rules: ReplayRules
+    history: History | None = None
+    origin: Origin | None = None
+    ask: Binding | None = None
+    heeded: frozenset[str] = frozenset()
+    left_out: frozenset[str] = frozenset()
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """A draft, and what was decided of it: the request as it is `shaped` for the target, how the model shall think, and how it answers."""
+
+    draft: Draft
+    shaped: Request
+    planned: ShapePlan
+    answer: AnswerPlan | None = None
+
+
+def draft_of(
+    request: Request,
+    target: Target,
+    knowledge: Knowledge,
+    *,
+    may_forward: bool = True,
+    degraded: tuple[Degradation, ...] = (),
+    route: RouteRecord | None = None,
+) -> Draft:
+    """Return the draft of a request at one target, without earlier thinking. `degraded` is what was lost before this target."""
+    lacking = () if route is None else route.degraded_at(target)
+    target, renamed = target_by_id(request, target, knowledge)
+    row = target.provider.row
+    search: SearchPlan | None = None
+    if knowledge.search is not None:
+        request, search = with_search(request, row, knowledge.search)
+    request, tool_search = with_tool_search(request, row, target.model)
+    request, may_forward = as_functions(request, row, may_forward=may_forward and tool_search is None)
+    request, unplaced = with_content_of_profile(request, target)
+    facts = knowledge.of(target)
+    return Draft(
+        request=request,
+        target=target,
+        knowledge=knowledge,
+        facts=facts,
+        may_forward=may_forward,
+        degraded=(*degraded, *request.degraded, *unplaced, *lacking, *renamed),
+        route=route,
+        search=search,
+        tool_search=tool_search,
+        refused_fields=facts.refused_fields,
+        rules=builtin_replay(),
     )
 
-    def __init__(
-        self,
-        request: Request,
-        target: Target,
-        knowledge: Knowledge,
-        *,
-        may_forward: bool = True,
-        degraded: tuple[Degradation, ...] = (),
-        route: RouteRecord | None = None,
-    ) -> None:
-        lacking = () if route is None else route.degraded_at(target)
-        target, renamed = target_by_id(request, target, knowledge)
-        row = target.provider.row
-        self.search: SearchPlan | None = None
-        if knowledge.search is not None:
-            request, self.search = with_search(request, row, knowledge.search)
-        request, self.tool_search = with_tool_search(request, row, target.model)
-        request, may_forward = as_functions(request, row, may_forward=may_forward and self.tool_search is None)
-        request, unplaced = with_content_of_profile(request, target)
-        self.request = self.shaped = request
-        self.target = target
-        self.knowledge = knowledge
-        self.facts = knowledge.of(target)
-        self.may_forward = may_forward
-        self.route = route
-        self.degraded = (*degraded, *request.degraded, *unplaced, *lacking, *renamed)
-        self.refused_fields = self.facts.refused_fields
-        self.origin: Origin | None = None
-        self.ask: Binding | None = None
-        self.answer: AnswerPlan | None = None
-        self.planned: ShapePlan | None = None
-        self._rules = builtin_replay()
-        self._history: History | None = None
-        self._left_out: frozenset[str] = frozenset()
-        """Which of the ways to heed a refusal of earlier state were tried."""
-        self._refused: frozenset[str] = frozenset()
-        """The states that were left out so, and the calls behind which thinking was turned off."""
 
-    def restore_history(self, recalled: Recalled) -> None:
-        """Give the target back the earlier reasoning that it takes; a history that had to change is not forwarded."""
-        self._rules, self._history = recalled.rules or self._rules, recalled.history
-        restored, self.origin = restored_at(self.request, self.target, recalled)
-        self.request, self.ask = restored.request, restored.ask
-        self.degraded = (*self.degraded, *recalled.degraded, *restored.degraded)
-        self.may_forward = self.may_forward and not restored.altered
+def with_history(draft: Draft, recalled: Recalled) -> Draft:
+    """Return the draft with the earlier thinking that the target takes; a history that had to change is not forwarded."""
+    restored, origin = restored_at(draft.request, draft.target, recalled)
+    return msgspec.structs.replace(
+        draft,
+        request=restored.request,
+        rules=recalled.rules or draft.rules,
+        history=recalled.history,
+        origin=origin,
+        ask=restored.ask,
+        degraded=(*draft.degraded, *recalled.degraded, *restored.degraded),
+        may_forward=draft.may_forward and not restored.altered,
+    )
 
-    def settle(self, refused: frozenset[Form] = frozenset()) -> None:
-        """Decide how the model shall think and how an answer in a schema is asked for, in none of the `refused` forms.
 
-        Raises InvalidRequest and Unsupported.
-        """
-        self.answer = None
-        self._control(msgspec.structs.replace(self.request, model=self.target.model))
-        wanted = self.shaped.output_format
-        if wanted is not None:
-            self._shape(
-                answer_plan(
-                    self.shaped,
-                    wanted,
-                    self.target,
-                    self._settled.controlled.plan,
-                    settings=self.knowledge.structured,
-                    refused=refused | self.facts.refused_forms,
-                )
-            )
+def decide(draft: Draft, refused: frozenset[Form] = frozenset()) -> Decision:
+    """Decide how the model shall think and how an answer in a schema is asked for, in none of the `refused` forms.
 
-    def repair(self, words: ProviderWords, status: int) -> tuple[RefusedThinking, ...] | None:
-        """Decide anew by what a refusal says of the model's thinking; None where it says nothing new of it.
+    Raises InvalidRequest and Unsupported.
+    """
+    target, facts, knowledge = draft.target, draft.facts, draft.knowledge
+    shaped = msgspec.structs.replace(draft.request, model=target.model)
+    planned = plan_shape(shaped, target, facts, knowledge)
+    wanted = shaped.output_format
+    if wanted is None:
+        return Decision(draft, shaped, planned)
+    answer = answer_plan(
+        shaped,
+        wanted,
+        target,
+        planned.controlled.plan,
+        settings=knowledge.structured,
+        refused=refused | facts.refused_forms,
+    )
+    if answer is None:
+        return Decision(draft, shaped, planned)
+    if not answer.as_asked:
+        planned = plan_shape(answer.request, target, facts, knowledge)
+    return Decision(draft, answer.request, planned, answer)
 
-        Returns what it teaches: nothing where it is about a relation, or about this request alone.
-        """
-        controlled = self._settled.controlled
-        found = repaired(controlled.plan, words, status, bare(self.shaped), self.target, self.facts, self.knowledge)
-        if found is None:
-            return None
-        again, fact = found
-        self.planned = settled(again, self.target, self.facts, self.knowledge)
-        if fact is None or words.is_about_relation(controlled.plan.fields.keys()):
-            return ()
-        return (RefusedThinking(self.target, fact, controlled.plan.emitted),)
 
-    def yield_to_forced_tool(self, words: ProviderWords, status: int) -> bool:
-        """Go without thinking where a refusal says that no tool can be forced beside it; False where it says nothing of that."""
-        choice = self.shaped.tool_choice
-        forced = choice is not None and choice.mode in ("required", "named")
-        if status not in (400, 422) or not forced or not builtin_field_refusals().is_about_forced_tool(words.text):
-            return False
-        again = yielded(self._settled.controlled.plan, bare(self.shaped), self.target)
-        self.planned = settled(again, self.target, self.facts, self.knowledge)
-        return True
+def thinking_mended(
+    decision: Decision, words: ProviderWords, status: int
+) -> tuple[Decision, tuple[RefusedThinking, ...]] | None:
+    """Return what is decided by what a refusal says of the model's thinking; None where it says nothing new of it.
 
-    def leave_out_state(self, attempt: Attempt, refusal: UpstreamRefused) -> bool:
-        """Leave out the earlier state that a refusal is about; False where it is about none, or none is left to leave out.
+    Beside it stands what it teaches: nothing where it is about a relation, or about this request alone.
+    """
+    draft, controlled = decision.draft, decision.planned.controlled
+    target, facts, knowledge = draft.target, draft.facts, draft.knowledge
+    found = repaired(controlled.plan, words, status, bare(decision.shaped), target, facts, knowledge)
+    if found is None:
+        return None
+    again, fact = found
+    mended = msgspec.structs.replace(decision, planned=settled(again, target, facts, knowledge))
+    if fact is None or words.is_about_relation(controlled.plan.fields.keys()):
+        return mended, ()
+    return mended, (RefusedThinking(target, fact, controlled.plan.emitted),)
 
-        What it names goes first, and all of it where it names none, or where it comes again. Where it misses thinking that nobody has, the
-        model is asked not to think. Each of these is done once.
-        """
-        words = f"{refusal.message} {refusal.hint} {refusal.param or ''} {_as_json(refusal.detail)}"
-        found = (
-            self._rules.refusal_of_state(words, refusal.upstream_code or "") if refusal.status in (400, 422) else None
+
+def yielding_to_forced_tool(decision: Decision, words: ProviderWords, status: int) -> Decision | None:
+    """Return the decision without thinking where a refusal says that no tool can be forced beside it; None for any other refusal."""
+    choice = decision.shaped.tool_choice
+    forced = choice is not None and choice.mode in ("required", "named")
+    if status not in (400, 422) or not forced or not builtin_field_refusals().is_about_forced_tool(words.text):
+        return None
+    draft = decision.draft
+    again = yielded(decision.planned.controlled.plan, bare(decision.shaped), draft.target)
+    return msgspec.structs.replace(decision, planned=settled(again, draft.target, draft.facts, draft.knowledge))
+
+
+def without_refused_state(draft: Draft, attempt: Attempt, refusal: UpstreamRefused) -> Decision | None:
+    """Decide without the earlier state that a refusal is about; None where it is about none, or none is left to leave out.
+
+    What it names goes first, and all of it where it names none, or where it comes again. Where it misses thinking that nobody has, the
+    model is asked not to think. Each of these is done once.
+    """
+    rules, request = draft.rules, draft.request
+    words = f"{refusal.message} {refusal.hint} {refusal.param or ''} {_as_json(refusal.detail)}"
+    found = rules.refusal_of_state(words, refusal.upstream_code or "") if refusal.status in (400, 422) else None
+    if found is None:
+        return None
+    provider = draft.target.provider
+    reader = rules.reader(provider.id, provider.row, draft.target.model, provider.account)
+    if found.lacks:
+        step, changed = "thinking", without_thinking_now(request, reader, rules)
+        refused = loop_calls(request)
+    else:
+        named = frozenset() if "named" in draft.heeded else named_states(request, attempt.wire.body, words)
+        step = "named" if named else "all"
+        changed = without_refused(request, reader, rules, named or None)
+        refused = state_data(request) - state_data(changed.request)
+    if step in draft.heeded or not changed.altered:
+        return None
+    return decide(
+        msgspec.structs.replace(
+            draft,
+            request=changed.request,
+            may_forward=False,
+            heeded=draft.heeded | {step},
+            left_out=draft.left_out | refused,
+            degraded=(*draft.degraded, *changed.degraded),
         )
-        if found is None:
-            return False
-        provider = self.target.provider
-        reader = self._rules.reader(provider.id, provider.row, self.target.model, provider.account)
-        if found.lacks:
-            step, changed = "thinking", without_thinking_now(self.request, reader, self._rules)
-            refused = loop_calls(self.request)
-        else:
-            named = frozenset() if "named" in self._left_out else named_states(self.request, attempt.wire.body, words)
-            step = "named" if named else "all"
-            changed = without_refused(self.request, reader, self._rules, named or None)
-            refused = state_data(self.request) - state_data(changed.request)
-        if step in self._left_out or not changed.altered:
-            return False
-        self._left_out |= {step}
-        self._refused |= refused
-        self.request, self.may_forward = changed.request, False
-        self.degraded = (*self.degraded, *changed.degraded)
-        self.settle()
-        return True
+    )
 
-    def ask_again(self, attempt: Attempt, turns: Sequence[Message]) -> None:
-        """Take over what was decided for an earlier attempt, with further turns at the end."""
-        self.origin, self.ask, self.answer, self.search = attempt.origin, attempt.ask, attempt.answer, attempt.search
-        self.tool_search = attempt.tool_search
-        self._history = attempt.history
-        before = msgspec.structs.replace(self.request, model=self.target.model)
-        if attempt.answer is not None:
-            before = attempt.answer.request
-        self._control(msgspec.structs.replace(before, messages=(*before.messages, *turns), body=None))
 
-    def freeze(self, teaches: tuple[Lesson, ...] = ()) -> Attempt:
-        """Write the request, and return the attempt. Raises Unsupported where what matters would be lost.
+def attempt_of(decision: Decision, teaches: tuple[Lesson, ...] = ()) -> Attempt:
+    """Write the request, and return the attempt. Raises Unsupported where what matters would be lost.
 
-        `teaches` is what an answer to it will have proved.
-        """
-        asked, planned, row = self.shaped, self._settled, self.target.provider.row
-        done = planned.controlled
-        shape = shape_at(row, asked.model)
-        schemas = written_tool_schemas(asked.tools, shape)
-        asked, naming = with_written_schemas(asked, schemas), shape.tool_names
-        names = written_tool_names(asked.tools, naming)
-        formats = planned.formats.with_tools(asked.tools if names is None else names.tools, self.target.model)
-        kept = self._kept_budget()
-        if kept is not None:
-            asked = msgspec.structs.replace(asked, stream=True, stream_usage=True)
-        forward = kept is None and names is None and schemas is None and self._may_forward_now() and formats == PLAIN
-        withhold = forward and asked.stream and not asked.stream_usage and row.quirks.stream_usage
-        facts = facts_of(asked.messages)
-        wire = as_it_came(planned, asked, row, facts, asks_usage=withhold) if forward else None
-        refitted: tuple[Degradation, ...] = ()
-        written: Request | None = None
-        if wire is None:
-            written, refitted = done.with_content(asked, facts)
-            chosen = self.shaped.tool_choice
-            if schemas is not None and chosen is not None and (chosen.name in schemas.left_out or not asked.tools):
-                written = msgspec.structs.replace(written, tool_choice=None)
-                why = "the tool that was chosen is left out"
-                refitted = (*refitted, Degradation("tool_choice", asked=chosen.name or chosen.mode, sent=None, why=why))
-            written = with_written_names(written, names, naming, facts)
-            wire = dialect(row.dialect).encode_request(written, row, facts)
-        wire, hints = with_cache_hints(wire, self.target, self.knowledge.caching)
-        wire, unsearched = self._within_searches(wire)
-        defaults: tuple[Degradation, ...] = ()
-        if asked.options.alias_fields or self.target.provider.has_default_fields:
-            wire, defaults = with_default_fields(wire, self.target, asked.options)
-        plan, reported = done.plan, (*done.degraded, *refitted, *wire.degraded)
-        if schemas is not None:
-            reported = (*reported, *schemas.degraded)
-        if self.refused_fields:
-            wire, taken, lost = without_fields(wire, self.refused_fields)
-            plan, reported = untold(plan, taken), (*reported, *lost)
-        if not self.knowledge.repair_history:
-            refuse_repairs((*self.request.degraded, *reported), row.id)
-        if kept is not None:
-            reported = without_loss(reported, kept)
-        if reported or asked.extra:
-            spoken = dialects_of(self.target, self.facts)
-            choice = self.request.tool_choice
-            refuse_losses(asked, row.id, spoken, reported, choice=choice, parts=facts.parts)
-        shaping = () if self.answer is None else self.answer.degraded
-        return Attempt(
-            target=self.target,
-            request=self.request,
-            wire=amended(with_own_headers(wire, asked, row.dialect), self.ask),
-            formats=formats,
-            off=planned.off,
-            control=plan,
-            forward=forward,
-            withhold_usage=withhold,
-            origin=self.origin,
-            ask=self.ask,
-            answer=self.answer,
-            written=written,
-            route=self.route,
-            search=self.search,
-            tool_search=self.tool_search,
-            caching=hints,
-            kept_budget=kept,
-            tool_names={} if names is None else names.originals,
-            tool_forms={} if schemas is None else schemas.forms,
-            teaches=teaches,
-            left_out=self._refused,
-            history=self._history,
-            degraded=distinct((*self.degraded, *shaping, *unsearched, *reported, *defaults, *self._lacking())),
-        )
+    `teaches` is what an answer to it will have proved.
+    """
+    draft, asked, planned = decision.draft, decision.shaped, decision.planned
+    target, row = draft.target, draft.target.provider.row
+    done = planned.controlled
+    shape = shape_at(row, asked.model)
+    schemas = written_tool_schemas(asked.tools, shape)
+    asked, naming = with_written_schemas(asked, schemas), shape.tool_names
+    names = written_tool_names(asked.tools, naming)
+    formats = planned.formats.with_tools(asked.tools if names is None else names.tools, target.model)
+    kept = _kept_budget(decision)
+    if kept is not None:
+        asked = msgspec.structs.replace(asked, stream=True, stream_usage=True)
+    forward = kept is None and names is None and schemas is None and _may_forward(decision) and formats == PLAIN
+    withhold = forward and asked.stream and not asked.stream_usage and row.quirks.stream_usage
+    facts = facts_of(asked.messages)
+    wire = as_it_came(planned, asked, row, facts, asks_usage=withhold) if forward else None
+    refitted: tuple[Degradation, ...] = ()
+    written: Request | None = None
+    if wire is None:
+        written, refitted = done.with_content(asked, facts)
+        chosen = decision.shaped.tool_choice
+        if schemas is not None and chosen is not None and (chosen.name in schemas.left_out or not asked.tools):
+            written = msgspec.structs.replace(written, tool_choice=None)
+            why = "the tool that was chosen is left out"
+            refitted = (*refitted, Degradation("tool_choice", asked=chosen.name or chosen.mode, sent=None, why=why))
+        written = with_written_names(written, names, naming, facts)
+        wire = dialect(row.dialect).encode_request(written, row, facts)
+    wire, hints = with_cache_hints(wire, target, draft.knowledge.caching)
+    wire, unsearched = _within_searches(draft, wire)
+    defaults: tuple[Degradation, ...] = ()
+    if asked.options.alias_fields or target.provider.has_default_fields:
+        wire, defaults = with_default_fields(wire, target, asked.options)
+    plan, reported = done.plan, (*done.degraded, *refitted, *wire.degraded)
+    if schemas is not None:
+        reported = (*reported, *schemas.degraded)
+    if draft.refused_fields:
+        wire, taken, lost = without_fields(wire, draft.refused_fields)
+        plan, reported = untold(plan, taken), (*reported, *lost)
+    if not draft.knowledge.repair_history:
+        refuse_repairs((*draft.request.degraded, *reported), row.id)
+    if kept is not None:
+        reported = without_loss(reported, kept)
+    if reported or asked.extra:
+        spoken = dialects_of(target, draft.facts)
+        refuse_losses(asked, row.id, spoken, reported, choice=draft.request.tool_choice, parts=facts.parts)
+    shaping = () if decision.answer is None else decision.answer.degraded
+    return Attempt(
+        target=target,
+        request=draft.request,
+        wire=amended(with_own_headers(wire, asked, row.dialect), draft.ask),
+        formats=formats,
+        off=planned.off,
+        control=plan,
+        forward=forward,
+        withhold_usage=withhold,
+        origin=draft.origin,
+        ask=draft.ask,
+        answer=decision.answer,
+        written=written,
+        route=draft.route,
+        search=draft.search,
+        tool_search=draft.tool_search,
+        caching=hints,
+        kept_budget=kept,
+        tool_names={} if names is None else names.originals,
+        tool_forms={} if schemas is None else schemas.forms,
+        teaches=teaches,
+        left_out=draft.left_out,
+        history=draft.history,
+        degraded=distinct((*draft.degraded, *shaping, *unsearched, *reported, *defaults, *_lacking(decision))),
+    )
 
-    def _within_searches(self, wire: WireRequest) -> tuple[WireRequest, tuple[Degradation, ...]]:
-        """Return the wire request without searches that no budget has room for, and what was lost."""
-        provider, limits = self.target.provider, self.request.options.search_limits
-        if limits:
-            wire, lost = within_money(wire, self.target, limits, self.knowledge.searches_cost)
-            if lost:
-                return wire, lost
-        if provider.row.searches_per_day is None:
-            return wire, ()
-        return within_budget(wire, self.target, self.knowledge.searches_today(provider.id))
 
-    def _kept_budget(self) -> BudgetPlan | None:
-        """Return how the gateway keeps the budget of thinking; None where it does not."""
-        words, planned = self.knowledge.kept_budgets, self._settled
-        if words is None or self.answer is not None or self.search is not None:
-            return None
-        return budget_to_keep(self.shaped, planned.controlled.plan, self.target.provider.row, planned.formats, words)
+def _within_searches(draft: Draft, wire: WireRequest) -> tuple[WireRequest, tuple[Degradation, ...]]:
+    """Return the wire request without searches that no budget has room for, and what was lost."""
+    provider, limits = draft.target.provider, draft.request.options.search_limits
+    if limits:
+        wire, lost = within_money(wire, draft.target, limits, draft.knowledge.searches_cost)
+        if lost:
+            return wire, lost
+    if provider.row.searches_per_day is None:
+        return wire, ()
+    return within_budget(wire, draft.target, draft.knowledge.searches_today(provider.id))
 
-    def _lacking(self) -> Iterator[Degradation]:
-        """Yield what replies of this endpoint leave out, and those of the provider's other endpoints hold."""
-        row, planned = self.target.provider.row, self._settled
-        for name in row.lacks:
-            if name != "reasoning" or not (planned.off or planned.controlled.plan.thinks is False):
-                yield Degradation(name, why=f"{row.id} leaves it out of replies in the dialect {row.dialect}")
 
-    @property
-    def _settled(self) -> ShapePlan:
-        assert self.planned is not None
-        return self.planned
+def _kept_budget(decision: Decision) -> BudgetPlan | None:
+    """Return how the gateway keeps the budget of thinking; None where it does not."""
+    draft, planned = decision.draft, decision.planned
+    words = draft.knowledge.kept_budgets
+    if words is None or decision.answer is not None or draft.search is not None:
+        return None
+    return budget_to_keep(decision.shaped, planned.controlled.plan, draft.target.provider.row, planned.formats, words)
 
-    def _control(self, shaped: Request) -> None:
-        self.shaped = shaped
-        self.planned = plan_shape(shaped, self.target, self.facts, self.knowledge)
 
-    def _shape(self, answer: AnswerPlan | None) -> None:
-        self.answer = answer
-        if answer is None:
-            return
-        if answer.as_asked:
-            self.shaped = answer.request
-        else:
-            self._control(answer.request)
+def _lacking(decision: Decision) -> Iterator[Degradation]:
+    """Yield what replies of this endpoint leave out, and those of the provider's other endpoints hold."""
+    row, planned = decision.draft.target.provider.row, decision.planned
+    for name in row.lacks:
+        if name != "reasoning" or not (planned.off or planned.controlled.plan.thinks is False):
+            yield Degradation(name, why=f"{row.id} leaves it out of replies in the dialect {row.dialect}")
 
-    def _may_forward_now(self) -> bool:
-        """Whether the reply needs no translation, as far as its text is plain."""
-        asked, row = self.shaped, self.target.provider.row
-        if not self.may_forward or not row.quirks.plain or asked.dialect != row.dialect or asked.body is None:
-            return False
-        options = asked.options
-        changes_reply = options.omit_reasoning or options.reasoning_tags or bool(options.include)
-        # The client's own body does not have what a profile says.
-        return not changes_reply and options.profile is None and (self.answer is None or self.answer.as_asked)
+
+def _may_forward(decision: Decision) -> bool:
+    """Whether the reply needs no translation, as far as its text is plain."""
+    asked, row = decision.shaped, decision.draft.target.provider.row
+    if not decision.draft.may_forward or not row.quirks.plain or asked.dialect != row.dialect or asked.body is None:
+        return False
+    options = asked.options
+    changes_reply = options.omit_reasoning or options.reasoning_tags or bool(options.include)
+    # The client's own body does not have what a profile says.
+    return not changes_reply and options.profile is None and (decision.answer is None or decision.answer.as_asked)
 
 
 def target_by_id(request: Request, target: Target, knowledge: Knowledge) -> tuple[Target, tuple[Degradation, ...]]:
@@ -542,9 +545,7 @@ def as_functions(request: Request, row: ProviderRow, *, may_forward: bool) -> tu
 
 def plan(request: Request, target: Target, *, knowledge: Knowledge = BUILTIN, may_forward: bool = True) -> Attempt:
     """Return what is sent to one target for a request without earlier reasoning, and how its reply is treated."""
-    draft = Draft(request, target, knowledge, may_forward=may_forward)
-    draft.settle()
-    return draft.freeze()
+    return attempt_of(decide(draft_of(request, target, knowledge, may_forward=may_forward)))
 
 
 def asked_again(
@@ -553,20 +554,33 @@ def asked_again(
     """Return the attempt with further turns at the end: what the model answered, and what was wrong with it; and with further `tools`."""
     assert attempt.request is not None
     request = msgspec.structs.replace(attempt.request, tools=(*attempt.request.tools, *tools))
-    draft = Draft(request, attempt.target, knowledge, may_forward=False, route=attempt.route)
-    draft.ask_again(attempt, turns)
-    return draft.freeze()
+    return _with_turns(attempt, request, turns, knowledge)
 
 
 def continued(attempt: Attempt, turns: Sequence[Message], knowledge: Knowledge, plan: BudgetPlan) -> Attempt:
     """Return the attempt that goes on with an answer that `turns` begin, behind thinking that was cut."""
     assert attempt.request is not None
-    request = without_thinking(attempt.request)
     quiet = msgspec.structs.replace(knowledge, kept_budgets=None)
-    draft = Draft(request, attempt.target, quiet, may_forward=False, route=attempt.route)
-    draft.ask_again(attempt, turns)
-    again = draft.freeze()
+    again = _with_turns(attempt, without_thinking(attempt.request), turns, quiet)
     return msgspec.structs.replace(again, wire=with_fields(again.wire, plan.fields))
+
+
+def _with_turns(attempt: Attempt, request: Request, turns: Sequence[Message], knowledge: Knowledge) -> Attempt:
+    """Return the attempt at a request with further turns at the end, by what was decided for an earlier one."""
+    draft = msgspec.structs.replace(
+        draft_of(request, attempt.target, knowledge, may_forward=False, route=attempt.route),
+        origin=attempt.origin,
+        ask=attempt.ask,
+        search=attempt.search,
+        tool_search=attempt.tool_search,
+        history=attempt.history,
+    )
+    before = msgspec.structs.replace(draft.request, model=draft.target.model)
+    if attempt.answer is not None:
+        before = attempt.answer.request
+    shaped = msgspec.structs.replace(before, messages=(*before.messages, *turns), body=None)
+    planned = plan_shape(shaped, draft.target, draft.facts, knowledge)
+    return attempt_of(Decision(draft, shaped, planned, attempt.answer))
 
 
 def with_own_headers(wire: WireRequest, request: Request, spoken: str) -> WireRequest:
