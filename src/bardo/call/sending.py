@@ -119,9 +119,8 @@ async def _refusal(reply: Reply, provider: Provider, now: float, *, sent: bytes 
         waits = rest_seconds(reply.headers, provider.row.limit_headers, now)
         # Google says it in the body of the refusal alone.
         refused.rest_seconds = parse_wait(refused.retry_after, now) if waits is None else waits
-        if refused.rest_seconds is not None and not (refused.retry_after or "").isdigit():
-            # Claude Code wants whole seconds, and no date (code.claude.com, llm-gateway-protocol, 2026-11).
-            refused.retry_after = str(math.ceil(refused.rest_seconds))
+        if refused.retry_after is None and waits is not None:
+            refused.retry_after = str(math.ceil(waits))
     return refused
 
 

@@ -14,15 +14,22 @@ from urllib.parse import quote
 import anthropic
 import pytest
 
+from bardo.adapters.net.client import Call
+from bardo.adapters.net.fake import FakeReply
+from bardo.simulators import Fault, Script, Turn
+from docs.test_examples import ROOT
 from support.any_model import Simulator
 from support.gateway import House, house
 from support.keyed_gateway import PRICE, KeyedGateway, keyed_gateway
+from support.scripted import Scripted
 from support.talk import QUESTION, request
+from support.upstream_replies import REPLIES
 
 boto3: Any = pytest.importorskip("boto3")
 config: Any = pytest.importorskip("botocore.config")
 exceptions: Any = pytest.importorskip("botocore.exceptions")
 
+JSON = {"content-type": "application/json"}
 TURNS: Any = [{"role": "user", "content": QUESTION}]
 VERTEX = "/v1/projects/p/locations/us-east5/publishers/anthropic/models/"
 UPSTREAMS = {
@@ -52,6 +59,17 @@ def vertex(address: str) -> anthropic.AnthropicVertex:
     return anthropic.AnthropicVertex(
         region="us-east5", project_id="p", base_url=f"{address}/v1", access_token="any", max_retries=0
     )
+
+
+@pytest.mark.parametrize("provider", UPSTREAMS)
+def test_the_client_of_messages_is_answered_over_each_dialect(running: House, provider: str) -> None:
+    name = f"{provider}/{UPSTREAMS[provider]}"
+    with closing(anthropic.Anthropic(base_url=running.address, api_key="k", max_retries=0)) as client:
+        whole = client.beta.messages.create(model=name, max_tokens=500, messages=TURNS)
+        assert whole.content[-1].text == "1161"  # type: ignore[union-attr]
+        with client.beta.messages.stream(model=name, max_tokens=500, messages=TURNS) as stream:
+            assert stream.get_final_text() == "1161"
+        assert client.beta.messages.count_tokens(model=name, messages=TURNS).input_tokens > 0
 
 
 @pytest.mark.parametrize("provider", UPSTREAMS)
@@ -487,3 +505,171 @@ def test_a_name_for_the_picker_opens_no_model_that_a_key_may_not_ask(keyed: Keye
 def test_a_path_of_claude_on_vertex_that_there_is_not_is_refused_in_anthropics_form(running: House, path: str) -> None:
     answer = request(running.address, "POST", path, {})
     assert (answer.status, answer.json["error"]["type"]) == (404, "not_found_error")
+
+
+CLOSED = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"], "additionalProperties": False}
+FEATURES: dict[str, tuple[str, dict[str, Any]]] = {
+    "adaptive thinking": ("", {"thinking": {"type": "adaptive"}}),
+    "context management": (
+        "context-management-2025-06-27",
+        {"context_management": {"edits": [{"type": "clear_tool_uses_20250919"}]}},
+    ),
+    "a header without a field": ("context-1m-2025-08-07,interleaved-thinking-2025-05-14", {}),
+    "fields of tools": (
+        "advanced-tool-use-2025-11-20",
+        {
+            "tools": [
+                {"name": "one", "input_schema": CLOSED, "strict": True},
+                {"name": "two", "input_schema": {"type": "object"}, "defer_loading": True},
+            ]
+        },
+    ),
+    "effort": ("effort-2025-11-24", {"output_config": {"effort": "low"}}),
+    "caching": (
+        "",
+        {"system": [{"type": "text", "text": "Be short.", "cache_control": {"type": "ephemeral", "ttl": "1h"}}]},
+    ),
+    "a field to come": ("one-to-come-2027-01-01", {"one_to_come": {"a": [1]}}),
+}
+"""What Claude Code asks for by a header, by fields, or by both."""
+
+
+def scripted(reply: FakeReply, calls: list[Call], model: str = "claude-sonnet-5") -> Scripted:
+    """Return a gateway over Anthropic, which answers so."""
+
+    def answer(call: Call) -> FakeReply:
+        calls.append(call)
+        return reply
+
+    return Scripted("anthropic_messages", answer, models=(model,))
+
+
+@pytest.mark.parametrize("feature", FEATURES)
+def test_a_feature_reaches_anthropic_with_both_of_its_halves(feature: str) -> None:
+    beta, fields = FEATURES[feature]
+    whole = FakeReply(status=200, headers=JSON, chunks=[REPLIES["anthropic_messages"].whole])
+    calls: list[Call] = []
+    body = {"model": "claude-sonnet-5", "max_tokens": 3000, "messages": TURNS, **fields}
+    headers = {"anthropic-beta": beta} if beta else {}
+    assert scripted(whole, calls).post("/v1/messages?beta=true", body, headers).status == 200
+    assert json.loads(calls[0].body or b"") == body
+    assert calls[0].headers.get("anthropic-beta", "") == beta
+
+
+@pytest.mark.parametrize("provider", sorted(set(UPSTREAMS) - {"anthropic"}))
+@pytest.mark.parametrize("feature", FEATURES)
+def test_elsewhere_a_feature_is_translated_or_reported_and_refused_by_nobody(
+    running: House, feature: str, provider: str
+) -> None:
+    beta, fields = FEATURES[feature]
+    body = {"model": UPSTREAMS[provider], "max_tokens": 3000, "messages": TURNS, **fields}
+    answer = request(running.address, "POST", "/v1/messages?beta=true", body, {"anthropic-beta": beta} if beta else {})
+    assert answer.status == 200, answer.text
+    lost = answer.headers.get("x-bardo-degraded", "")
+    assert ("anthropic-beta" in lost) == bool(beta)
+    for name in {"context_management", "one_to_come"} & fields.keys():
+        assert name in lost
+
+
+def test_a_refusal_of_anthropics_keeps_its_words_and_says_whether_and_when_to_try_again() -> None:
+    words = "thinking.2: Input tag 'adaptive' found using 'type' does not match any of the expected tags: 'disabled', 'enabled'"
+    error = {"type": "error", "error": {"type": "invalid_request_error", "message": words}, "request_id": "req_1"}
+    refusal = FakeReply(status=400, headers={**JSON, "x-should-retry": "false"}, chunks=[json.dumps(error).encode()])
+    answer = scripted(refusal, []).post(
+        "/v1/messages", {"model": "claude-sonnet-5", "max_tokens": 5, "messages": TURNS}
+    )
+    assert (answer.status, answer.headers["x-should-retry"]) == (400, "false")
+    assert (answer.json["error"]["type"], answer.json["error"]["message"]) == ("invalid_request_error", words)
+    limits = {"anthropic-ratelimit-unified-status": "rejected", "retry-after": "Wed, 21 Oct 2026 07:28:00 GMT"}
+    error = {"type": "error", "error": {"type": "rate_limit_error", "message": "weekly limit"}}
+    refusal = FakeReply(status=429, headers={**JSON, **limits}, chunks=[json.dumps(error).encode()])
+    answer = scripted(refusal, []).post(
+        "/v1/messages", {"model": "claude-sonnet-5", "max_tokens": 5, "messages": TURNS}
+    )
+    assert (answer.status, answer.json["error"]["message"]) == (429, "weekly limit")
+    assert answer.headers["anthropic-ratelimit-unified-status"] == "rejected"
+    assert answer.headers["retry-after"].isdigit()
+
+
+@pytest.mark.parametrize("provider", UPSTREAMS)
+def test_a_stream_comes_as_its_format_has_it_and_ends_with_its_last_event_or_an_error(provider: str) -> None:
+    words = Script((Turn(text="one two three four five six seven eight nine ten " * 4),))
+    with house([Simulator(provider, script=words)]) as running:
+        model = f"{provider}/{UPSTREAMS[provider]}"
+        for fault, last in (("", "message_stop"), ("+fault:early-end=6", "error"), ("+fault:cut=6", "error")):
+            body = {"model": model + fault, "max_tokens": 500, "messages": TURNS, "stream": True}
+            answer = request(running.address, "POST", "/v1/messages", body)
+            assert answer.headers["content-type"].startswith("text/event-stream")
+            assert answer.events[-1][0] == last
+        body = {"anthropic_version": "bedrock-2023-05-31", "max_tokens": 500, "messages": TURNS}
+        path = f"/model/{quote(model, safe='')}/invoke-with-response-stream"
+        kind = request(running.address, "POST", path, body).headers["content-type"]
+        assert kind == "application/vnd.amazon.eventstream"
+        path = f"{VERTEX}{quote(model, safe='')}:streamRawPredict"
+        assert request(running.address, "POST", path, body).events[-1][0] == "message_stop"
+        with closing(bedrock(running.address)) as client:
+            name = f"{model}+fault:cut=6"
+            stream = client.invoke_model_with_response_stream(modelId=name, body=json.dumps(body))["body"]
+            with closing(stream), pytest.raises(exceptions.EventStreamError):
+                list(stream)
+
+
+def test_other_headers_of_the_client_go_nowhere_and_bardos_own_are_heeded(running: House) -> None:
+    body = {"model": UPSTREAMS["anthropic"], "max_tokens": 50, "messages": TURNS}
+    headers = {"x-org-route": "prod", "x-bardo-include": "receipt"}
+    answer = request(running.address, "POST", "/v1/messages", body, headers)
+    assert "receipt" in answer.json["bardo"]
+    assert not {"x-org-route", "x-bardo-include"} & running.arrived("anthropic")[-1].headers.keys()
+
+
+def test_a_list_of_models_comes_without_a_redirect_and_without_the_lists_that_are_late() -> None:
+    slow = Simulator("vllm", models=["m1"])
+    slow.fail(Fault("stall", after=0))
+    with house([slow, Simulator("deepseek", models=["m2"])]) as it:
+        answer = request(it.address, "GET", "/v1/models?limit=1000", headers=DISCOVERY)
+        assert (answer.status, answer.headers["x-bardo-missing-lists"]) == (200, "vllm")
+        assert "anthropic/m2" in [one["id"] for one in answer.json["data"]]
+
+
+LINES = {
+    "Messages: `POST /v1/messages?beta=true`": test_the_client_of_messages_is_answered_over_each_dialect,
+    "Messages: `POST /v1/messages/count_tokens`": test_the_client_of_messages_is_answered_over_each_dialect,
+    "Bedrock: `POST /model/{model}/invoke` and `/invoke-with-response-stream`": test_the_client_of_bedrock_is_answered_over_each_dialect,
+    "Bedrock: `POST /model/{model}/count-tokens`": test_aws_clients_count_the_tokens_of_either_body,
+    "Bedrock: `GET /inference-profiles` and": test_inference_profiles_are_listed_to_aws_clients_and_can_be_invoked,
+    "Vertex AI: `…/publishers/anthropic/models/{model}:rawPredict`": test_the_client_of_vertex_is_answered_over_each_dialect,
+    "Vertex AI: `…/models/count-tokens:rawPredict`": test_the_client_of_vertex_is_answered_over_each_dialect,
+    "`HEAD /` and `HEAD /api/hello` when it starts": test_a_probe_of_the_connection_is_answered,
+    "a cloud's name of a model": test_a_clouds_name_of_claude_finds_the_model_that_is_configured,
+    "`Authorization: Bearer …`": test_the_key_comes_in_every_form_that_claude_code_has_for_it,
+    "a request signed as AWS's are": test_a_signature_of_awss_is_refused_with_what_to_do_and_beside_a_key_it_says_nothing,
+    "`anthropic-version`": test_elsewhere_what_they_asked_for_is_reported_and_the_version_is_no_loss,
+    "`anthropic-beta`": test_headers_of_anthropics_are_an_open_list_that_goes_to_anthropic_unchanged,
+    "`anthropic_beta` and `anthropic_version`": test_betas_of_a_body_reach_anthropic_as_its_header_beside_those_of_a_header,
+    "`anthropic-workspace-id`": test_a_key_in_a_header_of_anthropics_goes_nowhere_and_a_word_for_one_is_no_key,
+    "`x-claude-code-*`": test_headers_of_anthropics_are_an_open_list_that_goes_to_anthropic_unchanged,
+    "other headers": test_other_headers_of_the_client_go_nowhere_and_bardos_own_are_heeded,
+    "features with a header": test_a_feature_reaches_anthropic_with_both_of_its_halves,
+    "the same features": test_elsewhere_a_feature_is_translated_or_reported_and_refused_by_nobody,
+    "streams": test_a_stream_comes_as_its_format_has_it_and_ends_with_its_last_event_or_an_error,
+    "refusals of Anthropic's": test_a_refusal_of_anthropics_keeps_its_words_and_says_whether_and_when_to_try_again,
+    "`retry-after`": test_a_refusal_of_anthropics_keeps_its_words_and_says_whether_and_when_to_try_again,
+    "the attribution block at the head": test_the_attribution_block_reaches_anthropic_byte_for_byte,
+    "the attribution block, to Claude at a cloud": test_a_cloud_of_claude_gets_the_attribution_that_is_the_same_in_all_requests,
+    "the attribution block, to any other provider": test_elsewhere_the_attribution_block_changes_no_byte_of_the_prompt,
+    "the attribution block, and what bardo keeps": test_a_reply_that_was_kept_is_given_whatever_the_attribution,
+    "`GET /v1/models?limit=1000`": test_every_model_has_a_name_that_claude_code_shows_and_that_name_is_answered,
+    "the list for other clients": test_the_list_of_models_stays_as_it_is_for_other_clients,
+    "pages of the list": test_a_list_of_models_has_pages,
+    "the list within 3 seconds": test_a_list_of_models_comes_without_a_redirect_and_without_the_lists_that_are_late,
+    "a model chosen from the list": test_every_model_has_a_name_that_claude_code_shows_and_that_name_is_answered,
+    "a key with models of its own": test_a_name_for_the_picker_opens_no_model_that_a_key_may_not_ask,
+}
+"""The test of each line of the contract's table in the documentation, by how the line begins."""
+
+
+def test_each_line_of_the_table_has_a_test() -> None:
+    page = (ROOT / "docs/reference/clients.md").read_text(encoding="utf-8").partition("## Claude Code's contract")[2]
+    lines = [line.removeprefix("| ") for line in page.splitlines() if line.startswith("| ")][1:]
+    assert len(lines) == len(LINES)
+    assert [begin for begin, line in zip(LINES, lines, strict=True) if not line.startswith(begin)] == []
