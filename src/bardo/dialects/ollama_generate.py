@@ -14,24 +14,30 @@ from bardo.dialects.ollama import DIALECT as CHAT
 from bardo.dialects.shared.dialect import ReplyEncoder
 from bardo.dialects.shared.json_values import JsonObject, decode_object, encode_json, optional, write_json
 from bardo.streams.ndjson import encode_ndjson
+from bardo.values.degradation import Degradation
 from bardo.values.errors import Unsupported
 from bardo.values.events import Event
 from bardo.values.request import Request
 from bardo.values.response import Response
 from bardo.values.wire import Arrival
 
-_PROMPT = ("prompt", "system", "images")
+_PROMPT = ("prompt", "system", "images", "suffix")
 _TO_A_CHAT = "every provider is asked for a chat"
 # What changes the completion, and has no place in a chat.
 _REFUSED = {
     "raw": f"the prompt goes through the model's own template, since {_TO_A_CHAT}",
     "template": f"the model's own template is used, since {_TO_A_CHAT}",
-    "suffix": f"nothing can be filled in before a suffix, since {_TO_A_CHAT}",
     "context": "bardo gives no context of tokens, and reads none",
     "width": "bardo makes no pictures",
     "height": "bardo makes no pictures",
     "steps": "bardo makes no pictures",
 }
+
+_FILL = (
+    "You fill the gap at the cursor in a text. What stands before the cursor is between <prefix> and </prefix>, and what stands after it "
+    "between <suffix> and </suffix>. Answer with the missing text alone: no explanation, no code fence, and nothing that is there."
+)
+"""What a model is told that has to fill in a text before a suffix."""
 
 
 def decode_request(body: bytes, arrival: Arrival) -> Request:
@@ -41,15 +47,25 @@ def decode_request(body: bytes, arrival: Arrival) -> Request:
         if fields.get(name):
             raise Unsupported(f"{name} is not taken: {why}", hint="leave it out, or use /api/chat", param=name)
     chat = {name: value for name, value in fields.items() if name not in (*_PROMPT, *_REFUSED)}
-    return CHAT.decode_request(write_json({**chat, "messages": _messages(fields)}), arrival)
+    request = CHAT.decode_request(write_json({**chat, "messages": _messages(fields)}), arrival)
+    suffix = optional(fields, "suffix", str)
+    if not suffix or not request.messages:
+        return request
+    told = Degradation(
+        "suffix", sent="a question to a chat", why=f"the model is asked to fill the gap, since {_TO_A_CHAT}"
+    )
+    return msgspec.structs.replace(request, degraded=(*request.degraded, told))
 
 
 def _messages(fields: JsonObject) -> list[JsonObject]:
     """Return the messages of the chat; none where nothing is asked, which loads a model."""
     prompt, images = optional(fields, "prompt", str) or "", optional(fields, "images", list) or []
-    system = optional(fields, "system", str)
+    system, suffix = optional(fields, "system", str), optional(fields, "suffix", str)
     if not prompt and not images:
         return []
+    if suffix:
+        system = f"{system}\n\n{_FILL}" if system else _FILL
+        prompt = f"<prefix>{prompt}</prefix>\n<suffix>{suffix}</suffix>"
     asked = {"role": "user", "content": prompt, **({"images": images} if images else {})}
     return [{"role": "system", "content": system}, asked] if system else [asked]
 

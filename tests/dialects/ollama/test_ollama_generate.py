@@ -60,9 +60,7 @@ def test_nothing_is_asked_where_a_model_is_to_be_loaded(fields: dict[str, Any]) 
     assert decoded(**fields).messages == ()
 
 
-@pytest.mark.parametrize(
-    "fields", [{"raw": True}, {"template": "{{ .Prompt }}"}, {"suffix": "}"}, {"context": [1]}, {"width": 512}]
-)
+@pytest.mark.parametrize("fields", [{"raw": True}, {"template": "{{ .Prompt }}"}, {"context": [1]}, {"width": 512}])
 def test_what_no_chat_can_say_is_refused(fields: dict[str, Any]) -> None:
     with pytest.raises(Unsupported, match=f"{next(iter(fields))} is not taken"):
         decoded(prompt="Why?", **fields)
@@ -114,3 +112,19 @@ def test_a_whole_reply_says_the_same() -> None:
 def test_an_error_in_a_stream_is_the_dialects() -> None:
     written = lines(REPLY[0], Failed(UpstreamRefused("no more", provider="p")))
     assert written[-1]["error"] == "no more"
+
+
+def test_a_suffix_makes_a_question_for_what_stands_between() -> None:
+    asked = decoded(prompt="def add(a, b):\n    return ", suffix="\n\nprint(add(1, 2))", system="Python.")
+    system, user = asked.messages
+    assert [one.text for one in user.blocks if isinstance(one, TextBlock)] == [
+        "<prefix>def add(a, b):\n    return </prefix>\n<suffix>\n\nprint(add(1, 2))</suffix>"
+    ]
+    said = "".join(one.text for one in system.blocks if isinstance(one, TextBlock))
+    assert said.startswith("Python.\n\n")
+    assert "cursor" in said
+    assert [one.what for one in asked.degraded] == ["suffix"]
+    assert (decoded(prompt="", suffix="x").messages, decoded(suffix="x").degraded) == ((), ()), (
+        "it loads a model, as Ollama does"
+    )
+    assert decoded(prompt="a", suffix="").degraded == ()

@@ -10,6 +10,7 @@ import pytest
 
 from support.any_model import Simulator
 from support.gateway import House, house, model_of
+from support.keyed_gateway import KeyedGateway, keyed_gateway
 from support.talk import QUESTION, THOUGHT, request
 from surfaces.gateway.cells import whole_and_streamed
 
@@ -51,10 +52,10 @@ def test_models_are_listed_by_the_names_to_ask_with(lab: House, client: Any) -> 
 @pytest.mark.parametrize(
     ("model", "expected"),
     [
-        ("anthropic/claude-sonnet-4-5", ["completion", "tools", "thinking"]),
-        ("anthropic/claude-3-haiku-20240307", ["completion", "tools"]),
-        ("watsonx/m1", ["completion"]),
-        ("bardo/cheap", ["completion", "tools", "thinking"]),
+        ("anthropic/claude-sonnet-4-5", ["completion", "vision", "tools", "thinking", "insert"]),
+        ("anthropic/claude-3-haiku-20240307", ["completion", "vision", "tools", "insert"]),
+        ("watsonx/m1", ["completion", "insert"]),
+        ("bardo/cheap", ["completion", "tools", "thinking", "insert"]),
     ],
 )
 def test_a_model_shows_what_it_can_do(client: Any, model: str, expected: list[str]) -> None:
@@ -145,3 +146,84 @@ def test_what_is_not_loaded_is_told(lab: House) -> None:
 
 def test_a_name_with_the_tag_that_clients_add_is_found(client: Any) -> None:
     assert client.chat("deepseek/m1:latest", [{"role": "user", "content": QUESTION}]).message.content == "1161"
+
+
+@whole_and_streamed
+def test_a_gap_is_filled_by_a_chat(lab: House, client: Any, stream: bool) -> None:
+    found = completed(client, stream, model=model_of("anthropic"), prompt="def f():\n", suffix="\nprint(f())")
+    assert found.done_reason == "stop"
+    sent = lab.arrived("anthropic")[-1].raw
+    assert b"<prefix>def f():" in sent
+    assert b"<suffix>\\nprint(f())</suffix>" in sent
+    answer = request(
+        lab.address, "POST", "/api/generate", {"model": "deepseek/m1", "prompt": "a", "suffix": "b", "stream": False}
+    )
+    assert "suffix" in answer.headers["x-bardo-degraded"]
+
+
+KEYED = """
+[aliases]
+swift = "deepseek/m1"
+
+[[models]]
+provider = "deepseek"
+match = ["*"]
+context = 65536
+
+[[keys]]
+id = "of-the-file"
+key_env = "TEAM_KEY"
+models = ["swift", "deepseek/m1"]
+"""
+
+
+@pytest.fixture(scope="module")
+def keyed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KeyedGateway]:
+    simulators = [Simulator("deepseek"), Simulator("ollama_native")]
+    folder = tmp_path_factory.mktemp("keyed")
+    with keyed_gateway(folder, simulators, toml=KEYED, variables={"TEAM_KEY": "the-team"}) as running:
+        yield running
+
+
+def test_ollamas_library_finds_all_of_it_with_a_key(keyed: KeyedGateway) -> None:
+    import ollama
+
+    with ollama.Client(keyed.address, headers={"authorization": f"Bearer {keyed.key()}"}) as client:
+        assert client.list().models
+        shown = client.show("deepseek/m1")
+        architecture = shown.modelinfo["general.architecture"]
+        assert shown.modelinfo[f"{architecture}.context_length"] == 65536
+        assert client.ps().models == []
+        assert client.chat("deepseek/m1", [{"role": "user", "content": QUESTION}]).message.content
+        assert client.generate("deepseek/m1", "a", suffix="b").response
+        assert client.embed("ollama_native/m1", "hi").embeddings
+    with ollama.Client(keyed.address, headers={"authorization": "Bearer wrong"}) as client:
+        for ask in (client.list, client.ps, lambda: client.show("deepseek/m1")):
+            with pytest.raises(ollama.ResponseError) as caught:
+                ask()
+            assert caught.value.status_code == 401
+
+
+def test_lm_studios_list_has_what_the_key_may_ask_and_the_length_of_its_context(keyed: KeyedGateway) -> None:
+    def read(path: str, key: str) -> Any:
+        return request(keyed.address, "GET", path, headers={"authorization": f"Bearer {key}"})
+
+    listed = read("/api/v0/models", keyed.key()).json
+    assert listed["object"] == "list"
+    assert {one["object"] for one in listed["data"]} == {"model"}
+    own = read("/api/v0/models", "the-team").json["data"]
+    assert own == [one for one in listed["data"] if one["id"] == "swift"]
+    assert own
+    name = listed["data"][0]["id"]
+    one = read(f"/api/v0/models/{name}", keyed.key()).json
+    assert (one["id"], one["type"], one["state"], one["max_context_length"]) == (name, "llm", "loaded", 65536)
+    assert one["capabilities"] == ["tool_use"]
+    missing = read("/api/v0/models/nobody/has-this", keyed.key())
+    assert missing.status == 404
+    assert missing.json["error"]["code"] == "unknown_model"
+    assert read("/api/v0/models", "wrong").status == 401
+    body = {"model": "deepseek/m1", "messages": [{"role": "user", "content": QUESTION}]}
+    told = request(
+        keyed.address, "POST", "/api/v0/chat/completions", body, headers={"authorization": "Bearer the-team"}
+    )
+    assert told.json["choices"][0]["message"]["content"]

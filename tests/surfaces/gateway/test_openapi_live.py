@@ -160,6 +160,8 @@ def ask_about_models(asking: Asker) -> None:
     asking("GET", "/api/tags")
     asking("POST", "/api/show", {"model": CHAT})
     asking("GET", "/api/ps")
+    asking("GET", "/api/v0/models")
+    asking("GET", f"/api/v0/models/{CHAT}")
     asking("GET", "/api/version")
 
 
@@ -188,6 +190,8 @@ def ask_for_replies(asking: Asker) -> None:
     asking("POST", "/api/chat", {"model": CHAT})
     for stream in (False, True):
         asking("POST", "/v1/completions", {"model": CHAT, "prompt": "one, two,", "stream": stream})
+        asking("POST", "/api/v0/completions", {"model": CHAT, "prompt": "one, two,", "stream": stream})
+        asking("POST", "/api/v0/chat/completions", {**body_for("openai_chat", CHAT), "stream": stream})
     messages = body_for("anthropic_messages", CHAT)
     asking("POST", "/v1/messages/count_tokens", messages)
     asking(
@@ -205,6 +209,7 @@ def ask_for_replies(asking: Asker) -> None:
 def ask_for_vectors(asking: Asker) -> None:
     for bardo in ({}, {"bardo": {"include": ["receipt"]}}):
         asking("POST", "/v1/embeddings", {"model": VECTORS, "input": ["a", "b"], **bardo})
+        asking("POST", "/api/v0/embeddings", {"model": VECTORS, "input": "a", **bardo})
         asking("POST", "/api/embed", {"model": VECTORS, "input": ["a", "b"], **bardo})
         asking("POST", "/api/embeddings", {"model": VECTORS, "prompt": "a", **bardo})
         content = {"content": {"parts": [{"text": "a"}]}}

@@ -19,6 +19,7 @@ ROUTES = {**FIXED_ROUTES, **VERSIONLESS_ROUTES}
 FOUND_BY_PATTERN = (
     ("GET", "/panel"),
     ("GET", "/v1/models/m"),
+    ("GET", "/api/v0/models/m"),
     ("GET", "/v1/responses/r"),
     ("DELETE", "/v1/responses/r"),
     ("GET", "/v1/responses/r/input_items"),

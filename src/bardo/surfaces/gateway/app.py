@@ -53,7 +53,15 @@ from bardo.surfaces.gateway.files import delete_file, list_files, read_file, sho
 from bardo.surfaces.gateway.generate import generate
 from bardo.surfaces.gateway.http import ClientDisconnected, Receive, Scope, Send, encode_headers
 from bardo.surfaces.gateway.key_access import authenticate, show_usage
-from bardo.surfaces.gateway.ollama import generate_or_load, loaded_models, root, show_capabilities, version
+from bardo.surfaces.gateway.ollama import (
+    generate_or_load,
+    list_local_models,
+    loaded_models,
+    root,
+    show_capabilities,
+    show_local_model,
+    version,
+)
 from bardo.surfaces.gateway.openapi.serve import show_openapi
 from bardo.surfaces.gateway.operations import (
     count_tokens,
@@ -121,6 +129,8 @@ OPERATIONS: Mapping[Endpoint | BatchEndpoint, ServeOperation] = {
     "generate_or_load": generate_or_load,
     "show_capabilities": show_capabilities,
     "loaded_models": loaded_models,
+    "list_local_models": list_local_models,
+    "show_local_model": show_local_model,
     "version": version,
     "root": root,
     "feedback": take_feedback,

@@ -1,4 +1,7 @@
-"""What Ollama's clients ask beside replies: whether the server is there, what a model can do, and that one be loaded."""
+"""What programs for local servers ask beside replies: whether the server is there, what a model can do, and that one be loaded.
+
+They speak as Ollama does, or as LM Studio.
+"""
 
 from __future__ import annotations
 
@@ -9,22 +12,25 @@ from bardo.call.services import Services
 from bardo.dialects import dialect
 from bardo.dialects.ollama.operations import EPOCH, details
 from bardo.dialects.shared.json_values import decode_object, optional, required
+from bardo.planning.knowledge import TargetFacts
 from bardo.planning.route import Target
-from bardo.reasoning.control import ResolvedFacts
+from bardo.services.facts.model_list import find_model
 from bardo.surfaces.gateway.answer import Answer
 from bardo.surfaces.gateway.context import GatewayContext
 from bardo.surfaces.gateway.generate import answer_request, read_request
 from bardo.surfaces.gateway.http import Receive, Scope
+from bardo.surfaces.gateway.operations import models_for
 from bardo.surfaces.gateway.own_replies import VersionReply
 from bardo.surfaces.gateway.routes import Route
 from bardo.values.events import Finish
+from bardo.values.operations import ModelInfo
 from bardo.values.request import Request
 from bardo.values.response import Response
 
 API_VERSION = "0.12.6"
 """The version of Ollama whose API is spoken: clients refuse to talk to older ones."""
 _NEVER = (0, "0", "0s")
-_OF_WORKLOADS = ["completion", "tools", "thinking"]
+_OF_WORKLOADS = ["completion", "tools", "thinking", "insert"]
 """A workload leads each call to a model that can do what the call needs."""
 
 
@@ -51,38 +57,88 @@ async def show_capabilities(
     # Older clients call it `name`.
     name = optional(fields, "model", str) or required(fields, "name" if fields.get("name") else "model", str)
     if context.services.directory.workload(name) is not None:
-        await answer.json(_model_description(name, None, _OF_WORKLOADS))
+        await answer.json(_model_description(name, None, _OF_WORKLOADS, None))
         return
     target = (await context.services.directory.targets(name))[0]
-    known = context.services.facts.of(target).known
-    await answer.json(_model_description(name, known.found.maker, _capabilities(target, known)))
+    facts = context.services.facts.of(target)
+    capabilities = _capabilities(context.services, target, facts)
+    await answer.json(_model_description(name, facts.known.found.maker, capabilities, facts.context))
 
 
-def _model_description(name: str, maker: str | None, capabilities: list[str]) -> dict[str, Any]:
+def _model_description(name: str, maker: str | None, capabilities: list[str], tokens: int | None) -> dict[str, Any]:
+    # Editors read the length of the context by the architecture's name, as the files of models have it.
+    architecture = maker or "bardo"
+    context = {} if tokens is None else {f"{architecture}.context_length": tokens}
     return {
         "modelfile": "",
         "parameters": "",
         "template": "",
         "details": details(maker),
-        "model_info": {"general.basename": name},
+        "model_info": {"general.architecture": architecture, "general.basename": name, **context},
         "capabilities": capabilities,
         "modified_at": EPOCH,
     }
 
 
-def _capabilities(target: Target, known: ResolvedFacts) -> list[str]:
-    """Return what a model can do, as far as it is known: whether it takes pictures is not."""
+def _capabilities(services: Services, target: Target, facts: TargetFacts) -> list[str]:
+    """Return what a model can do, as far as it is known. What is asked for a chat fills in texts, too."""
     embeds = target.provider.row.embeds(target.model)
     if embeds is not None and embeds.models:
         return ["embedding"]
     takes_tools = "tools" not in dialect(target.provider.row.dialect).declaration.lacks
-    thinks = bool(set(known.control) - {"none"})
+    thinks = bool(set(facts.known.control) - {"none"})
+    sees = "vision" in services.routing.candidate(target).features
     return [
         "completion",
+        *(["vision"] if sees else []),
         *(["tools"] if takes_tools else []),
         *(["thinking"] if thinks else []),
+        "insert",
         *(["embedding"] if embeds else []),
     ]
+
+
+async def list_local_models(
+    context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer
+) -> None:
+    """Answer with every model that the caller can ask for, as LM Studio lists those on its disk."""
+    models = await models_for(context, scope)
+    await answer.json({"object": "list", "data": [_local_model(context.services, one) for one in models]})
+
+
+async def show_local_model(
+    context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer
+) -> None:
+    """Answer with the model that the path names, as LM Studio does. Raises UnknownModel."""
+    model = await find_model(context.services.directory, route.arrival.model)
+    await answer.json(_local_model(context.services, model))
+
+
+def _local_model(services: Services, model: ModelInfo) -> dict[str, Any]:
+    """Return what LM Studio says of a model. Nothing is known of its file; it answers at once, which is called `loaded`."""
+    provider = next((one for one in services.directory.providers if one.id == model.provider), None)
+    abilities, maker, tokens = _OF_WORKLOADS, "bardo", None
+    if provider is not None:
+        target = Target(provider=provider, model=model.model or model.id)
+        facts = services.facts.of(target, asks=False)
+        abilities, maker, tokens = (
+            _capabilities(services, target, facts),
+            facts.known.found.maker or provider.id,
+            facts.context,
+        )
+    kind = "embeddings" if abilities == ["embedding"] else "vlm" if "vision" in abilities else "llm"
+    return {
+        "id": model.id,
+        "object": "model",
+        "type": kind,
+        "publisher": maker,
+        "arch": maker,
+        "compatibility_type": "",
+        "quantization": "",
+        "state": "loaded",
+        **({} if tokens is None else {"max_context_length": tokens, "loaded_context_length": tokens}),
+        "capabilities": ["tool_use"] if "tools" in abilities else [],
+    }
 
 
 async def generate_or_load(

@@ -26,7 +26,7 @@ from bardo.surfaces.gateway.own_replies import ReadyReply, RunningReply
 from bardo.surfaces.gateway.request_options import header_options, with_headers
 from bardo.surfaces.gateway.routes import Route
 from bardo.values.errors import Unavailable, UnknownRoute
-from bardo.values.operations import Embeddings, EmbedRequest
+from bardo.values.operations import Embeddings, EmbedRequest, ModelInfo
 
 
 async def health(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
@@ -63,13 +63,19 @@ async def metrics(context: GatewayContext, route: Route, scope: Scope, receive: 
     await answer.page(*telemetry.metrics.page())
 
 
+async def models_for(context: GatewayContext, scope: Scope) -> list[ModelInfo]:
+    """Return every model that the caller of a request can ask for."""
+    models = await listed_models(context.services.directory)
+    account = caller_of(scope).account
+    if account is None or not account.models:
+        return models
+    return [one for one in models if account.may_ask(one.id, f"{one.provider}/{one.model or one.id}")]
+
+
 async def list_models(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
     """Answer with every model that can be asked for."""
     directory = context.services.directory
-    models = await listed_models(directory)
-    account = caller_of(scope).account
-    if account is not None and account.models:
-        models = [one for one in models if account.may_ask(one.id, f"{one.provider}/{one.model or one.id}")]
+    models = await models_for(context, scope)
     form = _models_form(route)
     if form.keeps_claude:
         models = with_claude_names(directory, models)

@@ -86,6 +86,7 @@ GROUPS = {
     "OpenAI": "Chat Completions, Responses with their conversations, completions, embeddings, models, files and batches.",
     "Anthropic": "Messages, counts of tokens, models and Message Batches.",
     "Gemini": "generateContent, Interactions, counts of tokens, embeddings and models.",
+    "LM Studio": "The list of models as LM Studio has it; its other endpoints are those of OpenAI.",
     "Ollama": "Chat, generate, embeddings and models as an Ollama server has them.",
     "Cohere": "Cohere's v2 chat.",
     "Bedrock": "Converse and InvokeModel.",
@@ -156,6 +157,8 @@ DESCRIPTIONS: dict[str, Description] = {
     ),
     "model gemini": Description("Describe a model", "Gemini", "The name may hold slashes."),
     "show_capabilities": Description("Show what a model can do", "Ollama", "What bardo knows of a model, in Ollama's form."),
+    "list_local_models": Description("List models", "LM Studio", "As LM Studio lists those on its disk, with their contexts."),
+    "show_local_model": Description("Show a model", "LM Studio", "One of them."),
     "loaded_models": Description("List loaded models", "Ollama", "Always empty: bardo runs no models itself."),
     "version": Description("Show the version", "Ollama", "Ollama's clients refuse to talk to older versions."),
     "root": Description("Say that somebody is there", "Operation", "A line of text, which Ollama's clients look for."),
@@ -340,6 +343,8 @@ _OPTIONS: dict[str, Schema] = {
     "pipeline": described(STRING, "The profile whose layers work on the call, or `off`."),
     "layers": described({"type": "object", "additionalProperties": BOOLEAN}, "Turns single layers on and off."),
     "session": described(STRING, "The conversation that the call belongs to."),
+    "agent": described(STRING, "The program that asks."),
+    "repository": described(STRING, "The repository that the call is about."),
     "cache": ref("CacheOptions"),
 }
 _COST = fields(

@@ -97,7 +97,9 @@ def _batches() -> Iterator[ListedRoute]:
 
 def _models() -> Iterator[ListedRoute]:
     for prefix, route in MODEL_ROUTES.items():
-        if prefix.startswith(_VERSION) or route.dialect == "bedrock_invoke":
+        if prefix.startswith("/api/"):
+            yield ListedRoute(f"{prefix}{{model}}", route.method, route)
+        elif prefix.startswith(_VERSION) or route.dialect == "bedrock_invoke":
             shorter = prefix.removeprefix(_VERSION)
             versionless = f"{shorter}{{model}}" if shorter in MODEL_ROUTES else ""
             yield ListedRoute(f"{prefix}{{model}}", route.method, route, versionless)

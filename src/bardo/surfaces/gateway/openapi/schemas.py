@@ -691,6 +691,11 @@ _ANTHROPIC_MODEL = fields(
 _GEMINI_MODEL = fields(
     "name", name=STRING, displayName=STRING, supportedGenerationMethods=array(STRING), bardo=_ROUTE_BARDO
 )
+_LOCAL_MODEL = fields(
+    *("id", "object", "type", "state"),
+    id=STRING, object=just("model"), type=STRING, publisher=STRING, arch=STRING, compatibility_type=STRING, quantization=STRING,
+    state=STRING, max_context_length=INTEGER, loaded_context_length=INTEGER, capabilities=array(STRING),
+)  # fmt: skip
 _OLLAMA_MODEL = fields("name", "model", name=STRING, model=STRING, details=OBJECT, bardo=_ROUTE_BARDO)
 _OPENAI_MODELS = fields("object", "data", object=just("list"), data=array(_OPENAI_MODEL))
 _ANTHROPIC_MODELS = fields("data", "has_more", data=array(_ANTHROPIC_MODEL), has_more=BOOLEAN)
@@ -752,6 +757,8 @@ REPLIES: dict[str, Schema] = {
         "capabilities", "details", capabilities=array(STRING), details=OBJECT, model_info=OBJECT
     ),
     "loaded_models": fields("models", models=array(OBJECT)),
+    "list_local_models": fields("object", "data", object=just("list"), data=array(_LOCAL_MODEL)),
+    "show_local_model": _LOCAL_MODEL,
     "show_response": _RESPONSE,
     **KEPT_REPLIES,
     "openapi": fields("openapi", "info", "paths", openapi=STRING, info=OBJECT, paths=OBJECT),
