@@ -352,6 +352,7 @@ MEANINGS = {
     "providers.payment": "how it is paid, the preferred way first: "
     + code(get_args(Payment))
     + "; left out: what the preset says",
+    "providers.auth": '`"client"`: it is asked with [each client\'s own login](use-your-own-login.md), and has no key here',
     "providers.drain_cancelled": "as `[gateway]` `drain_cancelled`, for this provider, once its reply has begun; left out: as there",
     "providers.searches_per_day": "in how many calls of a day (UTC, counted by each process) it may be asked to search the web "
     "itself; then the search is turned off, which is reported; left out: any number",

@@ -72,11 +72,18 @@ def keyed_gateway(
     toml: str = "",
     variables: Mapping[str, str] | None = None,
     first_key: bool = True,
+    changes: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Iterator[KeyedGateway]:
-    """Run a gateway whose files are in `folder`. `first_key`: there is a key, so that it asks for keys."""
+    """Run a gateway whose files are in `folder`. `first_key`: there is a key, so that it asks for keys. `changes` are keys of
+    the tables of providers, by their names.
+    """
     with ExitStack() as stack:
         servers = {one.provider.name: stack.enter_context(one.running()) for one in simulators}
-        own = [entry(one, servers[one.provider.name].base_url) for one in simulators]
+        changed = changes or {}
+        names = [one.provider.name for one in simulators]
+        bases = [servers[name].base_url for name in names]
+        each = zip(simulators, names, bases, strict=True)
+        own = [entry(one, **{"base_url": base, **changed.get(name, {})}) for one, name, base in each]
         environment = {KEY_VARIABLE: SECRET, "XDG_DATA_HOME": str(folder), **(variables or {})}
         settings = msgspec.structs.replace(parse_settings(toml), providers=tuple(own))
         if first_key:

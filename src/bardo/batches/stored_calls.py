@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from bardo.adapters.net.calls import Call, Deadlines
@@ -44,7 +44,15 @@ class KeylessKeyring(Keyring):
     async def prepare(self, provider: Provider) -> None:
         """Make nothing."""
 
-    def sign(self, call: Call, provider: Provider, *, clock: Callable[[], float], key: str = "") -> Call:
+    def sign(
+        self,
+        call: Call,
+        provider: Provider,
+        *,
+        clock: Callable[[], float],
+        key: str = "",
+        login: Mapping[str, str] | None = None,
+    ) -> Call:
         """Return the call as it is."""
         return call
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from bardo.adapters.chance import CHANCE
 from bardo.adapters.config.accounts import Account
 from bardo.adapters.loop_watchdog import name_task
 from bardo.adapters.stores.log.row import LogRow, PendingCall
+from bardo.call.client_login import ClientLogin
 from bardo.call.services import Services
 from bardo.context.sessions import NO_LABELS, CallLabels, call_labels, conversation_head
 from bardo.planning.attempt import Attempt
@@ -300,7 +301,11 @@ class Call:
         streamed: bool = False,
         layers: CallLayers | None = None,
         awaits_verdict: bool = False,
+        login: ClientLogin | None = None,
     ) -> None:
+        self.login = login
+        self.logins: Mapping[str, Mapping[str, str]] = {}
+        """The headers of the client's own login, by the ids of the providers that get them."""
         self.services = services
         self.request = request
         self.operation: Operation = operation
@@ -336,6 +341,10 @@ class Call:
     def use_layers(self, layers: CallLayers) -> None:
         """Take the layers that work on the call."""
         self.layers = layers
+
+    def use_logins(self, logins: Mapping[str, Mapping[str, str]]) -> None:
+        """Take the headers of the client's own login, by the ids of the providers that get them."""
+        self.logins = logins
 
     def note_first_byte(self) -> None:
         """Take the time at which a reply had begun."""
@@ -381,11 +390,19 @@ class Call:
 
     def without_key(self, text: str) -> str:
         """Return a word of the request, such as the name of a subsystem, without the client's key."""
-        return secrets_of((self.client_key,)).in_text(text) if self.client_key and self.client_key in text else text
+        secrets = self.secrets()
+        return secrets_of(secrets).in_text(text) if any(one and one in text for one in secrets) else text
+
+    def login_secrets(self) -> tuple[str, ...]:
+        """Return what of the client's own login nothing may keep: all of one that was sent, and else what looks like a key."""
+        if self.login is None:
+            return ()
+        return tuple(one for one in self.login.secrets if self.logins or looks_like_key(one))
 
     def secrets(self) -> tuple[str, ...]:
         """Return what no error of this call may quote."""
-        return (self.client_key,) if self.payments is None else (self.client_key, *self.payments.secrets)
+        own = (self.client_key,) if self.login is None else (self.client_key, *self.login.secrets)
+        return own if self.payments is None else (*own, *self.payments.secrets)
 
     def clean(self, error: BardoError) -> None:
         """Take secrets, and more text than a person reads, out of an error of this call."""

@@ -12,6 +12,7 @@ import msgspec
 from bardo.adapters.config.accounts import Account
 from bardo.adapters.long_work import run_by_size, size_of
 from bardo.call.attempts import AttemptLoop, hedge_attempts
+from bardo.call.client_login import CLIENT, ClientLogin, with_logins
 from bardo.call.reply import LiveReply
 from bardo.call.row import without_key_as_model
 from bardo.call.second_calls import escalations_of, open_cascade, verify, with_cascade
@@ -56,10 +57,12 @@ class CallOptions(NamedTuple):
     """The answer of an agent's tick that needs no model; None where one is asked."""
     refused: BardoError | None = None
     """Why nothing is sent; None where the call may go on."""
+    login: ClientLogin | None = None
+    """The client's own credential, for providers that ask for one."""
 
     def of_judge(self) -> CallOptions:
-        """Return how the judge is asked: by a call of the same client."""
-        return self._replace(validator=None, most_text=None, may_forward=False, judge=None, judges=True)
+        """Return how the judge is asked: by a call of the same client, without its login."""
+        return self._replace(validator=None, most_text=None, may_forward=False, judge=None, judges=True, login=None)
 
 
 async def open_call(
@@ -72,14 +75,17 @@ async def open_call(
     client_key: str = "",
     most_text: int | None = None,
     account: Account | None = None,
+    login: ClientLogin | None = None,
 ) -> LiveReply:
     """Send a request until a provider takes it, and return its reply with the first piece read.
 
     `may_forward`: the client takes a provider's frames as they come, where nothing has to be changed. `tenant` is whose earlier
     reasoning may be recalled, `client_key` what it came with, `account` whose key that is; `most_text` how many characters of a
-    stream are held for the log and for replay. Raises BardoError where nobody takes it; the call is in the log then too.
+    stream are held for the log and for replay.
+    `login` is the client's own credential for a provider that asks for one. Raises BardoError where nobody takes it; the call is in the log
+    then too.
     """
-    call = CallOptions(may_forward, tenant, validator, client_key, most_text, account)
+    call = CallOptions(may_forward, tenant, validator, client_key, most_text, account, login=login)
     if services.limits.search_usd_per_day is not None:
         request = with_daily_search_limit(services, request, account, tenant)
     try:
@@ -125,8 +131,9 @@ async def _open_one(
 
     `earlier` are calls of the same cascade; one that is `judged` keeps its text.
     """
-    if call.client_key:
-        request = without_key_as_model(request, call.client_key, is_known=call.account is not None)
+    if call.client_key or call.login is not None:
+        known = call.account is not None
+        request = without_key_as_model(request, call.client_key, is_known=known, login=call.login)
     rules = services.client_keys.rules(call.client_key)
     request = with_display(request, services.directory.found(request.model), rules)
     live = LiveReply(
@@ -141,6 +148,8 @@ async def _open_one(
         if call.judge is None
         else partial(verify, call.judge, partial(_open_one, services, call.of_judge()), services.routing.find),
         awaits_verdict=judged,
+        # What answers next in a cascade is not what the client asked.
+        login=None if earlier else call.login,
     )
     if judged:
         services.routing.await_verdict(live.request_id)
@@ -185,6 +194,9 @@ async def _begin(
     discounts = None if pipeline is None or not session else partial(pipeline.discounts, session)
     needs = None if layers is None else layers.needs
     request, placed = await services.routing.find(request, live.request_id, found=needs, discounts=discounts)
+    if any(one.provider.row.auth == CLIENT for one in placed.targets):
+        placed, logins = with_logins(placed, live.call.login, services.directory.providers, request.dialect)
+        live.call.use_logins(logins)
     if admit is not None:
         placed = await admit(request, placed)
     if has_servers(placed.targets):

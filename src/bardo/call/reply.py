@@ -11,6 +11,7 @@ import msgspec
 from bardo.adapters.config.accounts import Account
 from bardo.adapters.stores.log.row import CallOutcome, RunningUsage
 from bardo.call.call import Call, subsystem_of
+from bardo.call.client_login import ClientLogin
 from bardo.call.ending import AnswerStepRunner, ReasoningKeeper, keep_episode, reply_to_keep
 from bardo.call.row import row_of_reply
 from bardo.call.services import Services
@@ -92,6 +93,7 @@ class LiveReply:
         verify: Callable[..., Awaitable[Verification]] | None = None,
         layers: CallLayers | None = None,
         awaits_verdict: bool = False,
+        login: ClientLogin | None = None,
     ) -> None:
         self.request = request
         self.call = Call(
@@ -104,6 +106,7 @@ class LiveReply:
             streamed=request.stream,
             layers=layers,
             awaits_verdict=awaits_verdict,
+            login=login,
         )
         self.request_id = self.call.request_id
         self._services = services

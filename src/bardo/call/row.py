@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from bardo.adapters.stores.log.columns import MALFORMED_CALLS
 from bardo.adapters.stores.log.row import CallOutcome, LogRow
 from bardo.call.call import Call, subsystem_of
+from bardo.call.client_login import ClientLogin
 from bardo.planning.attempt import Attempt
 from bardo.replies.receipt import receipt
 from bardo.services.accounts.access_keys import keys_in
@@ -92,7 +93,7 @@ def row_of_reply(
         row = replace(row, **_layer_fields(layers))
     if call.services.limits.keep_content:
         row = replace(row, **_contents(request, response, layers, attempt))
-    return without_key(row, request, call.client_key, is_known=call.key_id is not None) if call.client_key else row
+    return without_key(row, request, call.client_key, is_known=call.key_id is not None, login=call.login_secrets())
 
 
 def _with_attempt(row: LogRow, attempt: Attempt, *, forwarded: bool) -> LogRow:
@@ -214,23 +215,38 @@ _CONTENT = frozenset({"request_content", "sent_content", "reply_content"})
 AnyRequest = TypeVar("AnyRequest", bound=Request | EmbedRequest)
 
 
-def without_key_as_model(request: AnyRequest, client_key: str, *, is_known: bool) -> AnyRequest:
+def without_key_as_model(
+    request: AnyRequest, client_key: str, *, is_known: bool, login: ClientLogin | None = None
+) -> AnyRequest:
     """Return a request whose model holds no key: a mark stands in its place, by which no model is called.
 
     `is_known`: the key is one of the gateway's. Where no keys are asked for, clients send words like `lm-studio`, which are parts of the
-    names of models.
+    names of models. Of a `login` for a provider no more is looked for than what looks like a key.
     """
     model = request.model
-    own = (client_key,) if client_key in model and (is_known or looks_like_key(client_key)) else ()
-    found = (*own, *(keys_in(model) if "bardo_" in model else ()))
+    own = (client_key,) if client_key and client_key in model and (is_known or looks_like_key(client_key)) else ()
+    logins = () if login is None else login.secrets
+    found = (
+        *own,
+        *(one for one in logins if one in model and looks_like_key(one)),
+        *(keys_in(model) if "bardo_" in model else ()),
+    )
     if not any(found):
         return request
     return msgspec.structs.replace(request, model=secrets_of(found).in_text(model))
 
 
-def without_key(row: LogRow, request: Request | EmbedRequest, client_key: str, *, is_known: bool) -> LogRow:
-    """Return the row of a call without the key that its client came with, wherever the client wrote it."""
-    secrets = secrets_of((client_key,)) if is_known or looks_like_key(client_key) else None
+def without_key(
+    row: LogRow,
+    request: Request | EmbedRequest,
+    client_key: str,
+    *,
+    is_known: bool,
+    login: tuple[str, ...] = (),
+) -> LogRow:
+    """Return the row of a call without the key and the login that its client came with, wherever the client wrote them."""
+    own = (client_key, *login) if client_key and (is_known or looks_like_key(client_key)) else login
+    secrets = secrets_of(own) if own else None
     if secrets is None or not secrets.longest or not _holds(request, secrets):
         return row
     changed = {}

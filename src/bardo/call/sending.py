@@ -10,6 +10,7 @@ import contextlib
 import html
 import math
 import re
+from collections.abc import Mapping
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
@@ -65,11 +66,12 @@ async def send_wire(
     wire: WireRequest,
     key: str = "",
     payments: CallPayments | None = None,
+    login: Mapping[str, str] | None = None,
 ) -> Reply:
     """Send a request of any operation, and return the reply with its head read. Raises BardoError where it is an error or a page.
 
     `key` is the label of one of the provider's keys, empty where it has no more than one. `payments` are those of the call, for providers
-    that ask for a payment of each call.
+    that ask for a payment of each call. `login` are the headers of the client's own credential, for a provider that asks for one.
     """
     url, headers = provider.url(wire.path), provider.headers(wire)
     call = Call(method="POST", url=url, headers=headers, body=wire.body, provider=provider.id)
@@ -78,7 +80,7 @@ async def send_wire(
     if payments is not None and (methods := payments.order(services, provider)):
         reply = await payments.send(services, provider, call, key, methods, partial(_refusal, sent=wire.body))
     else:
-        signed = services.keyring.sign(call, provider, clock=services.clock, key=key)
+        signed = services.keyring.sign(call, provider, clock=services.clock, key=key, login=login)
         reply = await services.transport.send(signed, services.limits.deadlines)
     if provider.row.balance_headers:
         services.health.balances.note(provider.id, provider.row, reply.headers, services.clock())

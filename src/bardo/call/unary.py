@@ -15,6 +15,7 @@ from bardo.adapters.config.accounts import Account
 from bardo.adapters.stores.log.row import CallOutcome
 from bardo.call.attempts import Recovery
 from bardo.call.call import Call
+from bardo.call.client_login import ClientLogin, with_logins
 from bardo.call.row import row_of, without_key, without_key_as_model
 from bardo.call.sending import send_wire
 from bardo.call.services import Services
@@ -108,10 +109,13 @@ class UnaryCall(Generic[Result]):
         client_key: str,
         tenant: str,
         account: Account | None,
+        login: ClientLogin | None = None,
     ) -> None:
-        if client_key:
-            request = without_key_as_model(request, client_key, is_known=account is not None)
-        self.call = Call(services, request, tenant=tenant, account=account, client_key=client_key, operation=operation)
+        if client_key or login is not None:
+            request = without_key_as_model(request, client_key, is_known=account is not None, login=login)
+        self.call = Call(
+            services, request, tenant=tenant, account=account, client_key=client_key, operation=operation, login=login
+        )
         self.services = services
         self.request = request
         self._account = account
@@ -132,7 +136,10 @@ class UnaryCall(Generic[Result]):
         try:
             if self.services.provider_ids is not None:
                 await self.services.provider_ids.check(self.request, self.call.tenant)
-            placed = await self._admitted(await self._find_targets())
+            found = await self._find_targets()
+            found, logins = with_logins(found, self.call.login, self.services.directory.providers, self.request.dialect)
+            self.call.use_logins(logins)
+            placed = await self._admitted(found)
             placed = await self.services.routing.servers.at_servers(placed, self.request, self.call.tenant)
             lost = await self._run_layers(placed.targets)
             return await self._follow(course_of(self.request, list(placed.targets)), (*placed.skipped, *lost))
@@ -243,11 +250,16 @@ class UnaryCall(Generic[Result]):
                 self._note_sent(target, "retry", problem.message)
 
     async def _send_once(self, wire: WireRequest, target: Target) -> WholeReply:
-        key = self.call.keys.label
+        key, login = self.call.keys.label, self.call.logins.get(target.provider.id)
         with AttemptWatch(
-            self.services.health, self.services.watch, target, key, of_model=self.call.operation != "count_tokens"
+            self.services.health,
+            self.services.watch,
+            target,
+            key,
+            of_model=self.call.operation != "count_tokens",
+            own_login=login is not None,
         ) as health:
-            reply = await send_wire(self.services, target.provider, wire, key, self.call.payments)
+            reply = await send_wire(self.services, target.provider, wire, key, self.call.payments, login)
             try:
                 self.call.attempts.count_resent(reply.resent)
                 whole = WholeReply(await reply.read(self.services.limits.max_reply_bytes), reply.headers)
@@ -291,8 +303,8 @@ class UnaryCall(Generic[Result]):
             **(fields or {}),
             **self._content(),
         )
-        if call.client_key:
-            row = without_key(row, request, call.client_key, is_known=call.key_id is not None)
+        known = call.key_id is not None
+        row = without_key(row, request, call.client_key, is_known=known, login=call.login_secrets())
         call.write(row)
 
     def _content(self) -> dict[str, Any]:
@@ -320,10 +332,16 @@ class UnaryAnswer(Generic[Result]):
 
 
 async def embed(
-    services: Services, request: EmbedRequest, *, client_key: str = "", tenant: str = "", account: Account | None = None
+    services: Services,
+    request: EmbedRequest,
+    *,
+    client_key: str = "",
+    tenant: str = "",
+    account: Account | None = None,
+    login: ClientLogin | None = None,
 ) -> UnaryAnswer[Embeddings]:
     """Return the vectors of a request's inputs. Raises BardoError; the call is in the log then too."""
-    call: UnaryCall[Embeddings] = UnaryCall(services, request, "embed", client_key, tenant, account)
+    call: UnaryCall[Embeddings] = UnaryCall(services, request, "embed", client_key, tenant, account, login)
     result, replies = await call.run(_embed_course)
     forwarded = replies[0].body if may_forward(request, call.attempt, result) else None
     counted = with_estimated_usage(result, request)
@@ -368,10 +386,16 @@ def embed_receipt(
 
 
 async def count_tokens(
-    services: Services, request: Request, *, client_key: str = "", tenant: str = "", account: Account | None = None
+    services: Services,
+    request: Request,
+    *,
+    client_key: str = "",
+    tenant: str = "",
+    account: Account | None = None,
+    login: ClientLogin | None = None,
 ) -> UnaryAnswer[TokenCount]:
     """Return how many tokens a request has. Raises BardoError; the call is in the log then too."""
-    call: UnaryCall[TokenCount] = UnaryCall(services, request, "count_tokens", client_key, tenant, account)
+    call: UnaryCall[TokenCount] = UnaryCall(services, request, "count_tokens", client_key, tenant, account, login)
 
     def course(asked: Request, targets: list[Target]) -> Course[TokenCount]:
         knowledge = services.facts.knowledge(targets)

@@ -45,6 +45,7 @@ from bardo.values.errors import BardoError, BrokenStream, UpstreamTimeout
 from bardo.values.events import Degraded, Event, ReplyStart
 from bardo.values.fold import ResponseFold
 from bardo.values.request import Message, Request
+from bardo.values.secrets import secrets_of
 from bardo.values.usage import Usage
 
 if TYPE_CHECKING:
@@ -71,11 +72,19 @@ class UpstreamReply:
     _budget: BudgetStage | None = None
 
     def __init__(
-        self, services: Services, attempt: Attempt, request: Request, reply: Reply, health: AttemptWatch
+        self,
+        services: Services,
+        attempt: Attempt,
+        request: Request,
+        reply: Reply,
+        health: AttemptWatch,
+        secrets: tuple[str, ...] = (),
     ) -> None:
         self.attempt = attempt
         self._health = health
-        self.passed_headers = passed_headers(reply.headers, services.keyring.secrets_of(attempt.target.provider))
+        # Of a client's own login, what its provider may quote is of this call alone.
+        self._secrets = secrets_of(secrets) if secrets else services.keyring.secrets_of(attempt.target.provider)
+        self.passed_headers = passed_headers(reply.headers, self._secrets)
         self._services = services
         self._request = request
         self._reply: Reply | None = reply
@@ -323,7 +332,7 @@ class UpstreamReply:
             stamp=stamp,
             forward=self.forward,
             stages=[*self._stages(), *stages],
-            secrets=self._services.keyring.secrets_of(provider),
+            secrets=self._secrets,
             clean=clean,
             most_text=most_text,
         )
@@ -338,14 +347,15 @@ _NOTHING = Usage()
 async def send_attempt(call: Call, attempt: Attempt, request: Request, key: str = "") -> UpstreamReply:
     """Send an attempt, and return its reply with the head read. Raises BardoError where it is none. `key` is as `KeyTurns` chose it."""
     services, provider = call.services, attempt.target.provider
-    with AttemptWatch(services.health, services.watch, attempt.target, key) as health:
-        reply = await send_wire(services, provider, attempt.wire, key, call.payments)
+    login = call.logins.get(provider.id)
+    with AttemptWatch(services.health, services.watch, attempt.target, key, own_login=login is not None) as health:
+        reply = await send_wire(services, provider, attempt.wire, key, call.payments, login)
         if services.provider_ids is not None:
             asked = request.body or ()
             reply = services.provider_ids.watched(reply, provider.row.dialect, call.tenant, asked=asked)
         if reply.resent:
             call.attempts.count_resent(1)
-        return UpstreamReply(services, attempt, request, reply, health)
+        return UpstreamReply(services, attempt, request, reply, health, call.secrets() if login else ())
 
 
 def _new_call_id() -> str:

@@ -10,7 +10,7 @@ import msgspec
 
 from bardo.catalog.matching import matches_any
 
-Auth = Literal["bearer", "x-api-key", "x-goog-api-key", "api-key", "aws", "google", "none"]
+Auth = Literal["bearer", "x-api-key", "x-goog-api-key", "api-key", "aws", "google", "none", "client"]
 DialectName = Literal[
     "openai_chat",
     "openai_responses",
@@ -131,6 +131,21 @@ class ReplyEndpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     quirks: Quirks = Quirks()
 
 
+class LoginForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One kind of credential that clients have of their own for a provider: how it is known, and how it is sent.
+
+    `begins` is how it begins, `beside` a header that comes with it. It is sent in `header`, with `headers` of every such call, and with
+    those of the client's own that `passes` names.
+    """
+
+    name: str
+    header: str
+    begins: str = ""
+    beside: str = ""
+    headers: dict[str, str] = {}
+    passes: tuple[str, ...] = ()
+
+
 class ModelPaths(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The paths of a provider with other paths than its dialect's: it names the model in its path, with `{model}` in them, or in the body.
 
@@ -209,6 +224,7 @@ class ProviderRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     that may stand behind a model's id and a colon, by which it chooses among the servers of that model, and whether its listed price holds.
     `attribution` is what it gets of the block of a system prompt by which Claude Code names itself: `whole` where it reads the block and
     takes it out of the prompt, `stable` where it reads it as a part of the prompt, so that what differs between two requests is left out.
+    `logins` are the kinds of credentials that clients have of their own for it.
     """
 
     id: str
@@ -248,6 +264,7 @@ class ProviderRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     balance_headers: dict[str, str] = {}
     model_variants: dict[str, bool] = {}
     attribution: Literal["", "stable", "whole"] = ""
+    logins: tuple[LoginForm, ...] = ()
     quirks: Quirks = Quirks()
 
     @cached_property

@@ -92,6 +92,9 @@ def cost_headers(cost: CallCost) -> list[tuple[str, str]]:
     """Return the headers that tell what a call cost, in exact dollars, and whether that is estimated; none where it is not known."""
     if cost.nanos is None:
         return []
+    if cost.source == "subscription":
+        # Its client pays, and nobody here knows what.
+        return [("X-Bardo-Cost-Source", cost.source)]
     told = [("X-Bardo-Cost-Usd", exact_dollars(cost.nanos))]
     return [*told, ("X-Bardo-Cost-Approx", "true")] if cost.approx else told
 

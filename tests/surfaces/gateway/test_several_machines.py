@@ -39,7 +39,7 @@ timeout_seconds = 30
 
 @contextmanager
 def machine(
-    folder: Path, simulator: Simulator, shared: str, further: str = "", **options: bool
+    folder: Path, simulator: Simulator, shared: str, further: str = "", **options: Any
 ) -> Iterator[KeyedGateway]:
     """Run a gateway that has files of its own, and shares its stores."""
     folder.mkdir()

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import date, datetime
 from difflib import get_close_matches
 from functools import partial
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
@@ -127,6 +127,7 @@ class ProviderEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     drain_cancelled: bool | None = None
     extra_body: dict[str, Any] = {}
     model_extra_body: dict[str, dict[str, Any]] = {}
+    auth: Literal["client"] | None = None
 
 
 def read_providers(
@@ -166,7 +167,14 @@ def _check_entry(
 ) -> None:
     """Collect what is wrong in a table besides the keys named `wrong`."""
     known = mistakes.lines
-    for check in (partial(_check_id, seen=seen), _check_searches, _check_account, check_headers, check_addresses):
+    for check in (
+        partial(_check_id, seen=seen),
+        _check_searches,
+        _check_account,
+        _check_auth,
+        check_headers,
+        check_addresses,
+    ):
         with mistakes.collected_elsewhere(known):
             check(entry, place.of)
     if wrong & {"preset", "dialect"} or (entry.id == _UNNAMED and not entry.preset):
@@ -193,6 +201,12 @@ def _check_account(entry: ProviderEntry, where: Where) -> None:
     if entry.account is not None and not entry.account.strip():
         hint = "write a name of your own, the same for all entries of one account, or leave it out"
         raise ConfigError(f"{where('account')}: account is empty", hint=hint)
+
+
+def _check_auth(entry: ProviderEntry, where: Where) -> None:
+    if entry.auth == "client" and variables_of(entry):
+        hint = "leave api_key_env out, and make another entry of a key of your own: calls fail over to it"
+        raise ConfigError(f"{where('api_key_env')}: provider {entry.id!r} asks clients for their own logins", hint=hint)
 
 
 def _check_key_variables(entry: ProviderEntry, row: ProviderRow, where: Where) -> None:
@@ -359,7 +373,11 @@ def _overridden(row: ProviderRow, entry: ProviderEntry) -> ProviderRow:
     changes |= {name: value for name in ProviderTraits.__struct_fields__ if (value := getattr(entry, name)) is not None}
     if entry.searches_per_day is not None:
         changes["searches_per_day"] = entry.searches_per_day
-    if variables := variables_of(entry):
+    if entry.auth == "client":
+        # Whatever its usual key is, calls go by the client's own.
+        changes |= {"auth": "client", "key_variables": (), "several_keys": False}
+        changes["endpoints"] = tuple(msgspec.structs.replace(one, auth=None) for one in row.endpoints)
+    elif variables := variables_of(entry):
         changes["key_variables"] = variables
         changes["several_keys"] = len(variables) > 1
     elif own_address:

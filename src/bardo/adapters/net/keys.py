@@ -101,6 +101,7 @@ def _credentials(file: str | None) -> Any:
     return found
 
 
+_CREDENTIALS = frozenset({"authorization", "x-api-key", "x-goog-api-key", "api-key"})
 _SCHEMES = ("bearer ", "basic ", "token ", "apikey ")
 
 _log = logging.getLogger("bardo.keys")
@@ -213,21 +214,43 @@ class Keyring:
         takes_one = bool(row.key_variables) and row.auth not in ("none", "google") and not row.local
         if self.pays and "x402" in row.payment:
             return False
-        return takes_one and not self.has(row)
+        return row.auth == "client" or (takes_one and not self.has(row))
 
-    def sign(self, call: Call, provider: Provider, *, clock: Callable[[], float], key: str = "") -> Call:
+    def sign(
+        self,
+        call: Call,
+        provider: Provider,
+        *,
+        clock: Callable[[], float],
+        key: str = "",
+        login: Mapping[str, str] | None = None,
+    ) -> Call:
         """Return the call with the headers that prove who pays: nothing of it may change afterwards.
 
-        `clock` gives Unix time, for signatures that bear a date; `key` is what `choose` returned.
+        `clock` gives Unix time, for signatures that bear a date; `key` is what `choose` returned, and `login` are the headers of the
+        client's own credential, for a provider that asks for one.
 
         Raises MissingKey where a hosted provider's key is not set.
         """
         if "@" in call.url:
             call = _with_basic_authorization(call)
+        if provider.row.auth == "client":
+            return self._with_login(call, provider, login)
         own = self._aws(call, provider, clock, key) if provider.row.auth == "aws" else self._headers(provider, key)
         if provider.row.header_variables:
             own = {**self._further(provider), **own}
         return msgspec.structs.replace(call, headers={**call.headers, **own}) if own else call
+
+    def _with_login(self, call: Call, provider: Provider, login: Mapping[str, str] | None) -> Call:
+        if not login:
+            hint = "send your own in its usual header, and this gateway's key in X-Bardo-Key"
+            raise MissingKey(f"{provider.id} asks each client for a login of its own", hint=hint)
+        headers = {**call.headers, **self._further(provider)}
+        for name, value in login.items():
+            before = headers.get(name, "") if name not in _CREDENTIALS else ""
+            named = [one.strip() for one in before.split(",") if one.strip()]
+            headers[name] = ", ".join([*named, value]) if value not in named else before
+        return msgspec.structs.replace(call, headers=headers)
 
     def _further(self, provider: Provider) -> dict[str, str]:
         """Return the headers whose values stand in variables. Raises MissingKey where one is not set."""

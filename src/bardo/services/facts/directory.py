@@ -413,7 +413,7 @@ class ProviderDirectory:
         self._forget()
 
     def _due(self, provider: Provider) -> bool:
-        asks = bool(provider.row.model_list) and not provider.configured_models
+        asks = bool(provider.row.model_list) and not provider.configured_models and provider.row.auth != "client"
         return asks and self._is_due(provider.id)
 
     def _is_due(self, name: str) -> bool:

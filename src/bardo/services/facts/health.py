@@ -29,6 +29,7 @@ from bardo.values.inference_events import HealthChanged
 _log = logging.getLogger("bardo.health")
 
 _OF_THE_PROVIDER = frozenset({"connection", "key_refused"})
+_OF_THE_LOGIN = frozenset({"rate_limited", "key_refused"})
 
 
 class HealthKeeper:
@@ -245,7 +246,8 @@ def _outcome_of(problem: BardoError | None, **timed: Any) -> AttemptOutcome:
 class AttemptWatch:
     """One attempt from when it is sent, in a `with` block that notes an error. Its end is noted once.
 
-    `watch` counts seconds. `of_model` False: the call is of a side endpoint, and tells of the connection and the key alone.
+    `watch` counts seconds. `of_model` False: the call is of a side endpoint, and tells of the connection and the key alone. `own_login`: it
+    goes by a credential of its client's, whose refusals and limits are that client's alone.
     """
 
     __slots__ = (
@@ -255,6 +257,7 @@ class AttemptWatch:
         "_model",
         "_noted",
         "_of_model",
+        "_own_login",
         "_provider",
         "_several",
         "_started",
@@ -269,7 +272,9 @@ class AttemptWatch:
         key: str = "",
         *,
         of_model: bool = True,
+        own_login: bool = False,
     ) -> None:
+        self._own_login = own_login
         self._health = health
         self._watch = watch
         self._provider, self._model, self._key = target.provider.place, target.model, key
@@ -321,6 +326,8 @@ class AttemptWatch:
             self._health.count_in_flight(self._provider, -1)
             if outcome.error == "connection":
                 self._health.note_lost(self._provider)
+        if self._own_login and outcome.error in _OF_THE_LOGIN:
+            outcome = ABANDONED
         if not self._of_model and outcome.error not in _OF_THE_PROVIDER:
             outcome = ABANDONED
         self._health.note(self._provider, self._model, outcome, now)

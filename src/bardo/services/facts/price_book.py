@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from bardo.accounting.cost import Price, PriceList, cost_of, listed_price, price_of
+from bardo.accounting.cost import Price, PriceList, Rates, Schedule, cost_of, listed_price, price_of
 from bardo.catalog.prices import PriceRow, price_rows
 from bardo.planning.route import Provider
 from bardo.values.usage import CallCost, Usage
@@ -14,6 +14,12 @@ from bardo.values.usage import CallCost, Usage
 _MOST_KEPT = 4096
 # Prices change at midnight, and some at the half hour: an answer holds until the next one.
 _HALF_HOUR = 1800.0
+
+
+# The client pays its provider itself, by a subscription or by its own key.
+_SUBSCRIPTION = "subscription"
+_BY_SUBSCRIPTION = CallCost(nanos=0, source=_SUBSCRIPTION)
+_NO_PRICE = Price(schedule=Schedule(rates=Rates(input=0, output=0)), source=_SUBSCRIPTION)
 
 
 class _Answer(NamedTuple):
@@ -34,6 +40,8 @@ class PriceBook:
 
     def price(self, provider: Provider, model: str, now: float) -> Price | None:
         """Return what a model costs at a provider at a Unix time; None where that is not known."""
+        if provider.row.auth == "client":
+            return _NO_PRICE
         known = self._known.get((provider.id, model))
         if known is not None and known.begins <= now < known.ends:
             return known.price
@@ -41,6 +49,8 @@ class PriceBook:
 
     def cost(self, provider: Provider, model: str, usage: Usage, now: float, *, batch: bool = False) -> CallCost:
         """Return what a call to a model cost by what it used."""
+        if provider.row.auth == "client":
+            return _BY_SUBSCRIPTION
         return cost_of(self.price(provider, model, now), usage, batch=batch)
 
     def set_listing(self, source: str, rows: Iterable[PriceRow]) -> None:

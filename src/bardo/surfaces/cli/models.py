@@ -159,8 +159,10 @@ def _listed_model(
 
 
 def _key(provider: Provider, keyring: Keyring) -> str:
-    """Return the state of a provider's key: `set`, `missing: VARIABLE`, or `none needed`."""
+    """Return the state of a provider's key: `set`, `missing: VARIABLE`, `none needed`, or `the client's own`."""
     row = provider.row
+    if row.auth == "client":
+        return "the client's own"
     if keyring.lacks(provider):
         return f"missing: {' or '.join(row.key_variables or row.header_variables.values())}"
     return "set" if keyring.has(row) or row.header_variables else "none needed"

@@ -76,6 +76,14 @@ def _secrets(settings: Settings) -> list[Finding]:
 
 async def _provider(provider: Provider, transport: Transport, keyring: Keyring) -> Finding:
     area = f"provider {provider.place}"
+    if provider.row.auth == "client":
+        found = f"{shown_url(provider.base_url)} is asked with each client's own login, and was not asked now"
+        fix = (
+            ""
+            if provider.configured_models
+            else "name its models in bardo.toml: without a login nobody can ask for its list"
+        )
+        return Finding(area=area, status="warning" if fix else "ok", found=found, fix=fix)
     recorder = StatusRecorder(transport)
     started = time.monotonic()
     try:

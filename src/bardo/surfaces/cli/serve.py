@@ -306,7 +306,7 @@ def _without_keys(settings: Settings) -> list[str]:
     lines = []
     for entry in settings.providers:
         provider = provider_of(entry, settings.source)
-        if keyring.lacks(provider):
+        if keyring.lacks(provider) and provider.row.auth != "client":
             names = " or ".join((*provider.row.key_variables, *provider.row.header_variables.values()))
             lines.append(f"provider {provider.id} has no key: calls to it fail until {names} is set")
     return lines

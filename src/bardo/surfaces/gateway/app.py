@@ -36,9 +36,10 @@ from bardo.surfaces.gateway.callers import (
     caller_of,
     for_origin,
     is_preflight,
-    key_of,
-    keys_of,
     origin_headers,
+    path_without_key,
+    secrets_of,
+    without_path_key,
 )
 from bardo.surfaces.gateway.completions import complete
 from bardo.surfaces.gateway.context import (
@@ -237,7 +238,7 @@ class Gateway:
 
     def encode_error(self, path: str, headers: Pairs, problem: BardoError) -> ErrorReply:
         """Return the answer to a request that the server refused before it came here."""
-        language = dialect_of_path(path)
+        language = dialect_of_path(path_without_key(path))
         own = encode_headers([("content-type", JSON), *error_headers(problem, language)])
         origin = self._access.allowed_origin(headers)
         visible = origin_headers(origin) if origin else []
@@ -269,6 +270,8 @@ class Gateway:
 
     async def http(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
+        if scope["path"].startswith("/k/"):
+            scope = without_path_key(scope)
         answer, route = Answer(send), None
         self._context.open_requests += 1
         try:
@@ -292,7 +295,7 @@ class Gateway:
         except BardoError as told:
             # Where a store is stands in the log of the program alone.
             problem = mistake(scope["path"]) if isinstance(told, DatabaseProblem) else told
-            self._context.services.clean(problem, (key_of(scope), *keys_of(scope)))
+            self._context.services.clean(problem, secrets_of(scope))
             if is_panel(scope["path"]) and self._context.panel is not None:
                 await show_panel_problem(self._context.panel, self._context, scope, answer, problem)
             else:
@@ -308,6 +311,7 @@ class Gateway:
 
     async def websocket(self, scope: Scope, receive: Receive, send: Send, serve: Serve) -> None:
         """Answer a request for a WebSocket. `serve` answers the requests that come by it: the configuration may change meanwhile."""
+        scope = without_path_key(scope)
         handshake = {**scope, "method": "GET"}
         answer, path, settings = Answer(as_denial(scope, send)), scope["path"], self._settings
         try:
@@ -328,7 +332,7 @@ class Gateway:
             self.sockets.add(socket, tenant, settings.max_websockets_per_key)
         except BardoError as told:
             problem = mistake(path) if isinstance(told, DatabaseProblem) else told
-            self._context.services.clean(problem, (key_of(handshake), *keys_of(handshake)))
+            self._context.services.clean(problem, secrets_of(handshake))
             await answer.error(problem, dialect_of_path(path))
             return
         try:

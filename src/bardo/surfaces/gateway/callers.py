@@ -13,6 +13,7 @@ from urllib.parse import parse_qs
 
 from bardo.adapters.config.accounts import Account
 from bardo.adapters.config.gateway import GatewaySettings, is_loopback_host
+from bardo.call.client_login import ClientLogin, headers_beside, login_of_headers
 from bardo.context.sessions import names_of_headers
 from bardo.dialects.shared.json_values import header_value
 from bardo.surfaces.gateway.http import Message, Scope, Send, headers_of
@@ -45,8 +46,11 @@ _CLIENT_HEADERS = frozenset(
 )
 _CLIENT_PREFIXES = (b"x-claude-code-", b"x-codex-")
 _KEYS = (b"authorization", b"x-api-key", b"x-goog-api-key", b"api-key")
+GATEWAY_KEY = b"x-bardo-key"
+"""The header of the gateway's own key for clients whose login, in the usual headers, is for a provider."""
+_KEY_IN_PATH = re.compile(r"/k/([^/]+)(/.*)")
 _ACCESS_HEADERS = frozenset((b"host", b"origin", b"upgrade", b"content-type", b"content-encoding"))
-_READ = _OPTION_HEADERS | _DIALECT_HEADERS | _CLIENT_HEADERS | _ACCESS_HEADERS | frozenset(_KEYS)
+_READ = _OPTION_HEADERS | _DIALECT_HEADERS | _CLIENT_HEADERS | _ACCESS_HEADERS | frozenset((*_KEYS, GATEWAY_KEY))
 # A gateway without keys is sent words like `any` for one, which are in many a header.
 _SHORTEST_SECRET = 12
 # Each signature of AWS is another; the id of the key that made it stays.
@@ -79,15 +83,27 @@ class ClientHead:
     @once
     def key(self) -> str:
         """The key of the client, the id of the key where it signs requests as AWS's do, empty where no header holds one."""
-        signed = _SIGNED.match(str(self.fields.get(_KEYS[0], b""), "latin-1"))
+        signed = None if self.names_key else _SIGNED.match(str(self.fields.get(_KEYS[0], b""), "latin-1"))
         if signed is not None:
             return signed[1]
         return next(iter(self.keys), "")
 
+    @property
+    def names_key(self) -> bool:
+        """Whether a header holds the gateway's key and nothing else, so that those that may hold one are for a provider."""
+        return GATEWAY_KEY in self.fields
+
+    @once
+    def login(self) -> ClientLogin | None:
+        """The client's own login, in the headers that may hold one; where the gateway asks for no key in another, its key is in them."""
+        fields = {str(name, "latin-1"): str(value, "latin-1") for name, value in self.fields.items()}
+        return login_of_headers(fields, gateway_key=self.key if self.names_key else "")
+
     @once
     def keys(self) -> tuple[str, ...]:
         """The different keys of all headers that may hold one, that of `Authorization` first. A signature is no key."""
-        raw = (str(self.fields.get(name, b""), "latin-1") for name in _KEYS)
+        names = (GATEWAY_KEY,) if self.names_key else _KEYS
+        raw = (str(self.fields.get(name, b""), "latin-1") for name in names)
         texts = (
             one.removeprefix("Bearer ").removeprefix("bearer ").strip() for one in raw if not one.startswith("AWS4-")
         )
@@ -96,7 +112,7 @@ class ClientHead:
     @once
     def is_signed(self) -> bool:
         """Whether a request is signed as AWS's are, so that it holds no key."""
-        return self.fields.get(_KEYS[0], b"").startswith(b"AWS4-")
+        return not self.names_key and self.fields.get(_KEYS[0], b"").startswith(b"AWS4-")
 
     @once
     def has_options(self) -> bool:
@@ -138,7 +154,8 @@ class _ReadNames(dict[bytes, bool]):
     """Whether bardo reads the header of a name. Clients choose names, so those that are kept are few and short."""
 
     def __missing__(self, name: bytes) -> bool:
-        read = name in _READ or name.startswith(_CLIENT_PREFIXES) or name.startswith(_DIALECT_PREFIXES)
+        kept = name in _READ or name.startswith((*_CLIENT_PREFIXES, *_DIALECT_PREFIXES))
+        read = kept or str(name, "latin-1") in headers_beside()
         if len(self) < _MOST_NAMES and len(name) <= _LONGEST_NAME:
             self[name] = read
         return read
@@ -156,7 +173,16 @@ _PORT = re.compile(r":\d*$")
 _HEADER_NAMES = re.compile(r"[-!#$%&'*+.^_`|~0-9A-Za-z, ]{0,2000}")
 _KNOWN_HOSTS = 256
 # A program before bardo may look at another of two keys than bardo does.
-_ONCE = (b"host", b"origin", b"content-type", b"authorization", b"x-api-key", b"x-goog-api-key", b"api-key")
+_ONCE = (
+    b"host",
+    b"origin",
+    b"content-type",
+    b"authorization",
+    b"x-api-key",
+    b"x-goog-api-key",
+    b"api-key",
+    GATEWAY_KEY,
+)
 
 
 class Access:
@@ -319,14 +345,20 @@ ACCOUNT = "bardo.account"
 """Where a request's scope holds the account of its key."""
 KEY = "bardo.key"
 """Where it holds the key that was accepted: a request may have others beside it, which are for somebody else."""
+_PATH_KEY = "bardo.path_key"
+"""Where it holds the gateway's key that its path began with."""
 
 
 class Caller(NamedTuple):
-    """Who sent a request: the key it came with, whose earlier replies it may go on from, and its account, where keys are asked for."""
+    """Who sent a request: the key it came with, whose earlier replies it may go on from, and its account, where keys are asked for.
+
+    `login` is the client's own for a provider: what is kept of its calls is of this login alone.
+    """
 
     key: str
     tenant: str
     account: Account | None
+    login: ClientLogin | None = None
 
     def __repr__(self) -> str:
         """Return who it is, without the key."""
@@ -336,12 +368,17 @@ class Caller(NamedTuple):
 def caller_of(scope: Scope) -> Caller:
     """Return who sent a request."""
     head, account = head_of(scope), scope.get(ACCOUNT)
+    if head.names_key or _PATH_KEY in scope:
+        key = key_of(scope)
+        tenant = tenant_of(key) if account is None else account.tenant
+        login = head.login
+        return Caller(key, tenant if login is None else tenant_of(f"{tenant} {login.digest}"), account, login)
     if account is not None:
         return Caller(key_of(scope), account.tenant, account)
     caller: Caller | None = head.caller
     if caller is None:
         key = key_of(scope)
-        caller = Caller(key, tenant_of(key), None)
+        caller = Caller(key, tenant_of(key), None, head.login)
         if head.key:
             head.caller = caller
     return caller
@@ -349,19 +386,42 @@ def caller_of(scope: Scope) -> Caller:
 
 def key_of(scope: Scope) -> str:
     """Return the key a client came with, the id of the key where it signs requests as AWS's do, empty where it came without one."""
-    accepted: str | None = scope.get(KEY)
+    accepted: str | None = scope.get(KEY) or scope.get(_PATH_KEY)
     return accepted or head_of(scope).key or next(iter(_keys_in_query(scope.get("query_string", b""))), "")
 
 
 def keys_of(scope: Scope) -> tuple[str, ...]:
     """Return the different keys of a request, those of its headers first. A signature is no key."""
+    if _PATH_KEY in scope:
+        return (scope[_PATH_KEY],)
     own, query = head_of(scope).keys, scope.get("query_string", b"")
     return tuple(dict.fromkeys((*own, *_keys_in_query(query)))) if b"key=" in query else own
 
 
 def is_signed(scope: Scope) -> bool:
     """Whether a request is signed as AWS's are, so that it holds no key."""
-    return head_of(scope).is_signed
+    return _PATH_KEY not in scope and head_of(scope).is_signed
+
+
+def secrets_of(scope: Scope) -> tuple[str, ...]:
+    """Return what no error about a request may quote: its keys, and the client's login."""
+    login = head_of(scope).login
+    return (key_of(scope), *keys_of(scope), *(() if login is None else login.secrets))
+
+
+def without_path_key(scope: Scope) -> Scope:
+    """Return a request without the gateway's key at the beginning of its path, `/k/KEY/v1/…`, which counts as its key from then on."""
+    found = _KEY_IN_PATH.fullmatch(scope["path"])
+    if found is None:
+        return scope
+    path = path_without_key(scope["path"])
+    return {**scope, "path": path, "raw_path": path.encode("latin-1", "replace"), _PATH_KEY: found[1]}
+
+
+def path_without_key(path: str) -> str:
+    """Return a path without the gateway's key at its beginning."""
+    found = _KEY_IN_PATH.fullmatch(path)
+    return path if found is None else found[2]
 
 
 def _keys_in_query(query: bytes) -> list[str]:

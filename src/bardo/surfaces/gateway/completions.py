@@ -70,6 +70,7 @@ async def _reply(context: GatewayContext, request: Request, caller: Caller, drai
         tenant=caller.tenant,
         client_key=caller.key,
         account=caller.account,
+        login=caller.login,
     )
     draining.take(live)
     try:

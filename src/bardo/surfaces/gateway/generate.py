@@ -226,6 +226,7 @@ async def _whole(
         tenant=caller.tenant,
         client_key=caller.key,
         account=caller.account,
+        login=caller.login,
     )
     draining.take(live)
     try:
@@ -290,6 +291,7 @@ async def stream_replies(
                 tenant=caller.tenant,
                 client_key=caller.key,
                 account=caller.account,
+                login=caller.login,
                 most_text=MOST_STREAMED_TEXT,
             )
             if draining is not None:

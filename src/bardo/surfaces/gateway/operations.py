@@ -119,7 +119,12 @@ async def count_tokens(context: GatewayContext, route: Route, scope: Scope, rece
 
     async def work() -> None:
         counted = await count(
-            context.services, request, client_key=caller.key, tenant=caller.tenant, account=caller.account
+            context.services,
+            request,
+            client_key=caller.key,
+            tenant=caller.tenant,
+            account=caller.account,
+            login=caller.login,
         )
         headers = [
             *call_headers(counted.request_id, counted.attempt.target, counted.result.degraded),
@@ -143,7 +148,12 @@ async def embeddings(context: GatewayContext, route: Route, scope: Scope, receiv
 
     async def work() -> None:
         made = await embed(
-            context.services, request, client_key=caller.key, tenant=caller.tenant, account=caller.account
+            context.services,
+            request,
+            client_key=caller.key,
+            tenant=caller.tenant,
+            account=caller.account,
+            login=caller.login,
         )
         body = made.forwarded or form.encode_reply(_with_extension(made, request), request)
         headers = [

@@ -89,7 +89,7 @@ class Introspector:
 
     def facts(self, provider: Provider, model: str) -> LiveFacts | None:
         """Return what is known now, and begin to ask where nothing is: the call at hand goes on without."""
-        adapter = self._adapters.get(provider.row.id)
+        adapter = self._adapter(provider)
         if adapter is None:
             return None
         key = _key(adapter, provider, model)
@@ -100,11 +100,11 @@ class Introspector:
 
     def asks(self, provider: Provider) -> bool:
         """Whether the servers of a provider can be asked."""
-        return provider.row.id in self._adapters
+        return self._adapter(provider) is not None
 
     def known(self, provider: Provider, model: str) -> LiveFacts | None:
         """Return what is known now; a server that must be asked for each model is not asked."""
-        adapter = self._adapters.get(provider.row.id)
+        adapter = self._adapter(provider)
         if adapter is None or not adapter.per_model:
             return self.facts(provider, model)
         asked = self._asked.get(_key(adapter, provider, model))
@@ -127,7 +127,7 @@ class Introspector:
         """Ask the servers of `targets` of which nothing holds, or not for sure any more; wait for the first, no longer than it may take."""
         first = None
         for target in targets:
-            if target.provider.row.id in self._adapters:
+            if self._adapter(target.provider) is not None:
                 question = self._question_before(target)
                 first = question if target is targets[0] else first
         if first is not None:
@@ -146,14 +146,18 @@ class Introspector:
             if address in provider.base_urls and not asked.problem:
                 asked.lost = True
 
+    def _adapter(self, provider: Provider) -> Adapter | None:
+        """Return what asks a provider's servers; None where nothing does, or only clients have a credential for it."""
+        return None if provider.row.auth == "client" else self._adapters.get(provider.row.id)
+
     def _of(self, target: Target) -> _Introspection | None:
-        adapter = self._adapters.get(target.provider.row.id)
+        adapter = self._adapter(target.provider)
         return None if adapter is None else self._asked.get(_key(adapter, target.provider, target.model))
 
     def _question_before(self, target: Target) -> tuple[asyncio.Task[_Introspection], float | None] | None:
         """Return what is being asked of a server before a call, and for how long the call waits; None where nothing has to be."""
         provider = target.provider
-        adapter = self._adapters.get(provider.row.id)
+        adapter = self._adapter(provider)
         if adapter is None or adapter.background or len(provider.servers) > 1:
             # Of several servers the one is asked that gets the call.
             return None
@@ -171,7 +175,7 @@ class Introspector:
 
     async def learn(self, provider: Provider, model: str) -> FactsAnswer:
         """Return what the server says, waiting for it; never raises for anything the server does."""
-        adapter = self._adapters.get(provider.row.id)
+        adapter = self._adapter(provider)
         if adapter is None:
             return FactsAnswer(at=self._clock(), problem="its servers say nothing of thinking")
         key = _key(adapter, provider, model)
