@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -43,6 +43,13 @@ class AgentRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         return AgentStart([*filled, *arguments], own)
 
 
+class Picker(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which ids of models an agent shows that it found in a list: those that begin so. `prefix` makes one of any other."""
+
+    begins: tuple[str, ...]
+    prefix: str
+
+
 class AgentStart(NamedTuple):
     """The arguments and the environment of a program."""
 
@@ -57,5 +64,14 @@ def _filled(text: str, address: str, key: str, model: str) -> str:
 @cache
 def agent_rows() -> dict[str, AgentRow]:
     """Return the rows that come with bardo, by command."""
-    text = files("bardo.catalog").joinpath("data/agents.toml").read_text(encoding="utf-8")
-    return {row.command: row for row in msgspec.convert(tomllib.loads(text)["agent"], list[AgentRow])}
+    return {row.command: row for row in msgspec.convert(_read()["agent"], list[AgentRow])}
+
+
+@cache
+def picker() -> Picker:
+    """Return what an agent shows of a list of models, where it does not show all."""
+    return msgspec.convert(_read()["picker"], Picker)
+
+
+def _read() -> dict[str, Any]:
+    return tomllib.loads(files("bardo.catalog").joinpath("data/agents.toml").read_text(encoding="utf-8"))

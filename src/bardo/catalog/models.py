@@ -180,6 +180,17 @@ class Spelling(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     only: str = ""
 
 
+class CloudIds(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How clouds spell the ids of one maker's models.
+
+    `holds` stands in each of them. `pattern` fits a whole id: its first group is the maker's own id, its second the day of a snapshot where
+    that stands apart.
+    """
+
+    holds: str
+    pattern: str
+
+
 _Globs: TypeAlias = "list[tuple[ModelRow, list[tuple[str, Rank, str]]]]"
 """Rows with each of their globs, its rank, and what it begins with."""
 
@@ -194,6 +205,7 @@ class Models:
         sources: Iterable[Source],
         spellings: Iterable[Spelling],
         shutdowns: Iterable[Shutdown] = (),
+        cloud_ids: Iterable[CloudIds] = (),
     ) -> None:
         self.sources = {source.id: source for source in sources}
         typed = [self._typed(table) for table in tables]
@@ -206,6 +218,8 @@ class Models:
         self._shutdowns = tuple(shutdowns)
         self._rules = [(re.compile(one.pattern), one) for one in self._spellings]
         self.find = lru_cache(maxsize=4096)(self._find)
+        self._cloud_ids = [(one, re.compile(one.pattern)) for one in cloud_ids]
+        self.ids_at_maker = lru_cache(maxsize=4096)(self._ids_at_maker)
 
     def over(self, tables: Iterable[Mapping[str, Any]]) -> Models:
         """Return rows with further ones over them: an operator's row wins over a built-in one of the same provider and length."""
@@ -216,8 +230,26 @@ class Models:
             sources.append(Source(id=name, source="operator", date=datetime.date.min, host=True))
         own = [{"source": "operator", **table} for table in added]
         return Models(
-            [*own, *map(_table, self.rows)], sources=sources, spellings=self._spellings, shutdowns=self._shutdowns
+            [*own, *map(_table, self.rows)],
+            sources=sources,
+            spellings=self._spellings,
+            shutdowns=self._shutdowns,
+            cloud_ids=[row for row, _ in self._cloud_ids],
         )
+
+    def may_be_of_cloud(self, model: str) -> bool:
+        """Whether a name holds what the ids of a cloud hold: most names do not, and need no second look."""
+        return any(row.holds in model for row, _ in self._cloud_ids)
+
+    def _ids_at_maker(self, model: str) -> tuple[str, ...]:
+        """Return the ids by which its maker has a model that a cloud calls so, that of the snapshot first; none where no row fits."""
+        name = model.rpartition("/")[2].lower()
+        for row, pattern in self._cloud_ids:
+            found = pattern.fullmatch(name) if row.holds in name else None
+            if found is not None:
+                snapshot = f"{found[1]}-{found[2]}" if found[2] else found[1]
+                return tuple(dict.fromkeys((snapshot, self.spelled(name))))
+        return ()
 
     def _typed(self, table: Mapping[str, Any]) -> ModelRow:
         try:
@@ -356,6 +388,7 @@ def builtin_models() -> Models:
         sources=msgspec.convert(data["source"], list[Source]),
         spellings=msgspec.convert(data["spelling"], list[Spelling]),
         shutdowns=msgspec.convert(data["shutdown"], list[Shutdown]),
+        cloud_ids=msgspec.convert(data["cloud_ids"], list[CloudIds]),
     )
 
 

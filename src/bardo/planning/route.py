@@ -34,14 +34,6 @@ _MOST_PREFIXES = 4
 _MOST_COMPARED = 64
 _MOST_LIKELY = 40
 _SAME_WORD = 0.8
-CLAUDE = "claude"
-SHOWN_PREFIX = "anthropic/"
-"""What may stand before the name of any model, where an agent keeps names that begin with Claude's or its maker's alone."""
-# How clouds spell Claude: `us.anthropic.claude-sonnet-4-5-20250929-v1:0` is Bedrock's, `claude-3-5-sonnet-v2@20241022` Vertex AI's, and
-# some have dots in the version.
-_CLOUDS_CLAUDE = re.compile(
-    r"(?:[a-z-]+\.)*(claude-[a-z0-9.-]+?)(?:-v\d+)?(?:@(?:(\d{8})|latest|default))?(?::\d+(?::\d+k)?)?"
-)
 _SNAPSHOT = re.compile(r"20\d{6}$")
 
 
@@ -197,7 +189,7 @@ def resolve(model: str, providers: Sequence[Provider]) -> list[Target]:
     targets = [Target(provider=provider, model=model) for provider in (*listing, *fitting)]
     tagged = model + _LATEST
     targets = targets or [Target(provider=one, model=tagged) for one in providers if one.lists(tagged)]
-    targets = targets or _of_same_claude(model, providers)
+    targets = targets or _of_same_model(model, providers)
     if not targets:
         raise unknown_model(model, providers)
     return targets
@@ -205,38 +197,29 @@ def resolve(model: str, providers: Sequence[Provider]) -> list[Target]:
 
 def may_serve(provider: Provider, model: str) -> bool:
     """Return whether a provider whose models nobody configured serves such names by its row; a name of Vertex AI's is none of others."""
-    is_vertex = "@" in model and bool(claude_spellings(model))
+    is_vertex = "@" in model and bool(builtin_models().ids_at_maker(model))
     return not provider.configured_models and not is_vertex and provider.row.serves(model)
 
 
-def claude_spellings(model: str) -> tuple[str, ...]:
-    """Return the ids by which Anthropic itself has a model of Claude that a cloud calls so, that of its snapshot first; none for others."""
-    name = model.rpartition("/")[2].lower()
-    found = _CLOUDS_CLAUDE.fullmatch(name)
-    if found is None:
-        return ()
-    snapshot = f"{found[1]}-{found[2]}" if found[2] else found[1]
-    return tuple(dict.fromkeys((snapshot, builtin_models().spelled(name))))
+def _of_same_model(model: str, providers: Sequence[Provider]) -> list[Target]:
+    """Return the targets of a model that a cloud calls so, under the ids that its providers have for it.
 
-
-def _of_same_claude(model: str, providers: Sequence[Provider]) -> list[Target]:
-    """Return the targets of a model of Claude under the ids that its providers have for it; another snapshot is another model."""
-    spellings = claude_spellings(model)
+    Another snapshot is another model; a name without a day is any, and the newest where none is without.
+    """
+    spelled = builtin_models().ids_at_maker
+    spellings = spelled(model)
     if not spellings:
         return []
     day, found = _SNAPSHOT.search(spellings[0]), []
     for provider in providers:
         # Lists may be long: only ids that hold the name are spelled.
         same = [
-            one
-            for one in provider.models
-            if spellings[-1] in plain_id(one) and claude_spellings(one)[-1:] == spellings[-1:]
+            one for one in provider.models if spellings[-1] in plain_id(one) and spelled(one)[-1:] == spellings[-1:]
         ]
-        days = {one: _SNAPSHOT.search(claude_spellings(one)[0]) for one in same}
-        fitting = [one for one, its in days.items() if not (day and its and day[0] != its[0])]
+        days = {one: its[0] if (its := _SNAPSHOT.search(spelled(one)[0])) else "" for one in same}
+        fitting = [one for one, its in days.items() if not (day and its and day[0] != its)]
         if fitting:
-            # The same snapshot, else the id without one, else the newest snapshot.
-            nearest = max(fitting, key=lambda one: (days[one] is not None) == (day is not None))
+            nearest = max(fitting, key=lambda one: (bool(days[one]) == bool(day), days[one]))
             found.append(Target(provider=provider, model=nearest))
         elif not provider.configured_models and provider.row.serves(spellings[0]):
             found.append(Target(provider=provider, model=spellings[0]))

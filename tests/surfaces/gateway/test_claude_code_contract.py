@@ -397,6 +397,26 @@ def test_another_model_is_not_taken_for_it(name: str) -> None:
         assert (answer.status, answer.json["error"]["type"]) == (404, "not_found_error")
 
 
+def test_the_nearest_snapshot_is_asked() -> None:
+    lists = {
+        "vllm": ["claude-a-1-20250101", "claude-a-1-20260101", "claude-b-1", "claude-b-1-20250101", "claude-c-1.5"],
+        "sglang": ["other"],
+    }
+    wanted = {
+        "us.anthropic.claude-a-1": "claude-a-1-20260101",
+        "claude-a-1@20250101": "claude-a-1-20250101",
+        "claude-b-1@default": "claude-b-1",
+        "claude-b-1@20250101": "claude-b-1-20250101",
+        "claude-b-1@20260101": "claude-b-1",
+        "anthropic.claude-c-1-5-20250101-v1:0": "claude-c-1.5",
+    }
+    with house([Simulator(name, models=models) for name, models in lists.items()]) as running:
+        for name, model in wanted.items():
+            body = {"model": name, "max_tokens": 50, "messages": TURNS}
+            answer = request(running.address, "POST", "/v1/messages", body)
+            assert (answer.status, running.last("vllm")["model"]) == (200, model), (name, answer.text)
+
+
 def test_an_alias_for_claude_holds_for_the_names_that_clouds_have_for_it() -> None:
     aliases = (
         '[aliases]\n"claude-sonnet-4-5" = "deepseek/m1"\n"claude-opus-*" = "deepseek/m2"\n'

@@ -20,18 +20,17 @@ from bardo.adapters.config.settings import Settings, provider_of
 from bardo.adapters.net import aws
 from bardo.adapters.net.client import Deadlines, Transport
 from bardo.adapters.net.keys import Keyring
+from bardo.catalog.agent_rows import picker
 from bardo.catalog.load import builtin
+from bardo.catalog.models import builtin_models
 from bardo.catalog.replay import builtin_replay
 from bardo.planning.model_names import AMOUNTS, Aliases, ResolvedModel, may_be_thinking_name, with_thinking_name
 from bardo.planning.refusals import is_about_model
 from bardo.planning.route import (
-    CLAUDE,
     MAX_MODEL_NAME,
-    SHOWN_PREFIX,
     Provider,
     RouteRecord,
     Target,
-    claude_spellings,
     may_serve,
     near_names,
     provider_before,
@@ -267,12 +266,12 @@ class ProviderDirectory:
         name, or a cloud's spelling of a model of Claude for which there is an alias under another.
         """
         inner = model.partition("/")[2] if model.startswith("arn:") else model
-        other = inner.removeprefix(SHOWN_PREFIX)
-        if (other == model and CLAUDE not in model) or len(model) > MAX_MODEL_NAME:
+        other, models = inner.removeprefix(picker().prefix), builtin_models()
+        if (other == model and not models.may_be_of_cloud(model)) or len(model) > MAX_MODEL_NAME:
             return model
         known = (name for name in (model, inner, other) if self._has_route(name) or self._leads(name))
-        spelled = (name for name in claude_spellings(other) if self._has_route(name))
-        return next(known, None) or next(spelled, None) or (other if CLAUDE in other else model)
+        spelled = (name for name in models.ids_at_maker(other) if self._has_route(name))
+        return next(known, None) or next(spelled, None) or (other if models.may_be_of_cloud(other) else model)
 
     def _has_route(self, name: str) -> bool:
         return bool(self.aliases.find(name).steps) or self.workloads.find(name) is not None

@@ -9,7 +9,8 @@ import msgspec
 
 from bardo.accounting.cost import Price
 from bardo.adapters.net.keys import Keyring
-from bardo.planning.route import CLAUDE, MAX_MODEL_NAME, SHOWN_PREFIX, Provider, Target, names_of_listed, unknown_model
+from bardo.catalog.agent_rows import picker
+from bardo.planning.route import MAX_MODEL_NAME, Provider, Target, names_of_listed, unknown_model
 from bardo.routing.workloads import Workload
 from bardo.services.facts.directory import PLACING_SECONDS, ProviderDirectory
 from bardo.services.facts.introspect import MergedModel, merge
@@ -21,8 +22,6 @@ from bardo.values.errors import UnknownModel
 from bardo.values.operations import ModelInfo
 from bardo.values.request import Operation
 
-_SHOWN = (CLAUDE, SHOWN_PREFIX.rstrip("/"))
-"""How names begin that Claude Code shows in its list of models (code.claude.com, llm-gateway-protocol, 2026-11)."""
 _MOST_PREFIXES = 3
 """How often a provider's id may stand before a model of it, where others list the names with fewer."""
 
@@ -52,15 +51,15 @@ def with_claude_names(directory: ProviderDirectory, models: Sequence[ModelInfo])
     That is its own name, an alias of the operator's, or its name behind `anthropic/`. A model for which none of these is free has its own
     name alone.
     """
-    shown = [one for one in models if one.id.startswith(_SHOWN)]
-    others = [one for one in models if not one.id.startswith(_SHOWN)]
+    shown = [one for one in models if one.id.startswith(picker().begins)]
+    others = [one for one in models if not one.id.startswith(picker().begins)]
     taken, named = {one.id for one in models}, {(one.provider, one.model) for one in shown}
     for one in others:
         if "generate" not in one.operations or (not one.route and (one.provider, one.model) in named):
             continue
         own = (one.id, *(() if one.route else (f"{one.provider}/{one.model}",)))
         for behind in own:
-            name = SHOWN_PREFIX + behind
+            name = picker().prefix + behind
             if name not in taken and len(name) <= MAX_MODEL_NAME and directory.found(name) == directory.found(behind):
                 shown.append(msgspec.structs.replace(one, id=name, display_name=one.id))
                 break

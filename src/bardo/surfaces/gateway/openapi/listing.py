@@ -99,7 +99,7 @@ def _models() -> Iterator[ListedRoute]:
     for prefix, route in MODEL_ROUTES.items():
         if prefix.startswith("/api/"):
             yield ListedRoute(f"{prefix}{{model}}", route.method, route)
-        elif prefix.startswith(_VERSION) or route.dialect == "bedrock_invoke":
+        elif _VERSION + prefix not in MODEL_ROUTES:
             shorter = prefix.removeprefix(_VERSION)
             versionless = f"{shorter}{{model}}" if shorter in MODEL_ROUTES else ""
             yield ListedRoute(f"{prefix}{{model}}", route.method, route, versionless)
