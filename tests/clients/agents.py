@@ -170,6 +170,11 @@ def codex(
     return _run(said, folder, {"BARDO_API_KEY": "k"}).stdout
 
 
+def at_home(folder: Path) -> dict[str, str]:
+    """Return the environment of a program with `folder`/home as its home, which reaches this machine alone."""
+    return {"PATH": os.environ["PATH"], "HOME": str(folder / "home"), **_OUTSIDE}
+
+
 def _run(
     arguments: list[str], folder: Path, environment: Mapping[str, str], *, fails: bool = False
 ) -> subprocess.CompletedProcess[str]:
@@ -179,7 +184,7 @@ def _run(
     done = subprocess.run(
         arguments,
         cwd=folder / "work",
-        env={"PATH": os.environ["PATH"], "HOME": str(folder / "home"), **_OUTSIDE, **environment},
+        env={**at_home(folder), **environment},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -12,10 +12,12 @@ from pathlib import Path
 import pytest
 
 from bardo.simulators import Script, Turn
-from clients.agents import AGENTS, bardo_run, claude_code_by
+from clients.agents import AGENTS, at_home, bardo_run, claude_code_by
+from clients.installed import program
 from support.any_model import Simulator
 from support.gateway import house
 from support.talk import request
+from support.terminal import terminal
 from surfaces.cli.support import simulated
 
 MARK = "written-in-the-note"
@@ -98,3 +100,43 @@ def test_claude_code_discovers_a_model_of_deepseek_and_asks_for_it_by_the_name_i
         asked = [one.body for one in server.requests[before:] if one.method == "POST"]
     assert MARK in json.dumps(asked[-1])
     assert {body["model"] for body in asked if isinstance(body, dict)} == {MODEL}
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.nightly
+def test_a_user_chooses_a_model_of_deepseek_from_the_picker_and_claude_code_works_with_it(tmp_path: Path) -> None:
+    write_note(tmp_path)
+    project = {str(tmp_path / "work"): {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True}}
+    (tmp_path / "home").mkdir()
+    known = {"hasCompletedOnboarding": True, "theme": "dark", "projects": project}
+    (tmp_path / "home" / ".claude.json").write_text(json.dumps(known))
+    simulator = Simulator("deepseek", script=script(), models=[MODEL])
+    with house([simulator], gateway={"max_body_bytes": 8_000_000}) as running:
+        own = {
+            **at_home(tmp_path),
+            **AGENT.environment,
+            **{name: value.replace("{address}", running.address) for name, value in FORMATS["messages"].items()},
+            "ANTHROPIC_AUTH_TOKEN": "any",
+            "TERM": "xterm-256color",
+        }
+        started = (program("claude"), "--allowedTools", "Bash", "--permission-mode", "default")
+        with terminal(lines=50, columns=120, environment=own, program=started, folder=tmp_path / "work") as screen:
+            screen.wait_for(lambda one: any(line.startswith("❯") for line in one.lines))
+            screen.send("/model")
+            screen.wait_for("Switch model")
+            screen.send("\r")
+            screen.wait_for(f"{MODEL} at deepseek")
+            for place in range(1, 20):
+                screen.wait_for(f"❯ {place}.")
+                if any(f"❯ {place}." in line and MODEL in line for line in screen.lines):
+                    break
+                screen.send("\x1b[B")
+            screen.send("\r")
+            screen.wait_for(f"Set model to {MODEL}")
+            screen.send(QUESTION)
+            screen.wait_for(QUESTION)
+            screen.send("\r")
+            screen.wait_for("forty-two")
+        asked = running.log.wait(lambda row: row.outcome == "ok")
+        assert f"anthropic/{MODEL}" in [row.model_asked for row in asked]
+        assert MARK in json.dumps([one.body for one in running.arrived("deepseek")])

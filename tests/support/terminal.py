@@ -11,9 +11,10 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pyte
 
@@ -96,14 +97,23 @@ class Terminal:
 
 @contextmanager
 def terminal(
-    *arguments: str, lines: int = 24, columns: int = 80, environment: Mapping[str, str] | None = None
+    *arguments: str,
+    lines: int = 24,
+    columns: int = 80,
+    environment: Mapping[str, str] | None = None,
+    program: Sequence[str] = PROGRAM,
+    folder: Path | None = None,
 ) -> Iterator[Terminal]:
-    """Run bardo in a terminal of its own, which it controls: Ctrl-C reaches it as from a keyboard. It has ended when the block has."""
+    """Run a program, bardo unless told which, in a terminal of its own, which it controls: Ctrl-C reaches it as from a keyboard.
+
+    It has ended when the block has.
+    """
     master, slave = pty.openpty()
     _set_size(master, lines, columns)
     inherited = {name: value for name, value in os.environ.items() if name not in ("LINES", "COLUMNS")}
     process = subprocess.Popen(
-        [sys.executable, "-c", _BEGIN, *PROGRAM, *arguments],
+        [sys.executable, "-c", _BEGIN, *program, *arguments],
+        cwd=folder,
         stdin=slave,
         stdout=slave,
         stderr=slave,
