@@ -174,7 +174,38 @@ GOOGLE_CLIENTS = PipPackages(
 )
 GOOGLE_ADK = PipPackages("adk", ("google-adk==2.13.0",), nightly=True)
 """Frameworks with packages so many that they are installed every night, and not for each change."""
-ALL = (*AGENTS.values(), SDKS, PYTHON_CLIENTS, INSTRUCTOR, OTHER_FRAMEWORKS, LITELLM, GOOGLE_CLIENTS, GOOGLE_ADK)
+TOOL_SERVERS = NpmPackages(
+    "tool-servers",
+    (
+        "@modelcontextprotocol/server-filesystem@2026.8.31",
+        "@modelcontextprotocol/server-github@2025.4.8",
+        "@modelcontextprotocol/server-gitlab@2025.4.25",
+        "@modelcontextprotocol/server-slack@2025.4.25",
+        "@playwright/mcp@0.0.83",
+        "chrome-devtools-mcp@1.11.0",
+        "@notionhq/notion-mcp-server@2.5.2",
+    ),
+    nightly=True,
+)
+"""Servers of the Model Context Protocol, of which only the lists of their tools are asked for."""
+ALL = (
+    *AGENTS.values(),
+    SDKS,
+    PYTHON_CLIENTS,
+    INSTRUCTOR,
+    OTHER_FRAMEWORKS,
+    LITELLM,
+    GOOGLE_CLIENTS,
+    GOOGLE_ADK,
+    TOOL_SERVERS,
+)
+
+
+def tool_server(name: str) -> str:
+    """Return the path of a tool server's program; the test is skipped where it cannot be had."""
+    if why := TOOL_SERVERS.install():
+        pytest.skip(why)
+    return str(TOOL_SERVERS.folder / "node_modules" / ".bin" / name)
 
 
 def program(name: str) -> str:

@@ -29,11 +29,10 @@ from bardo.replies.citations import SearchFunction
 from bardo.replies.forwarding import Forwarding, ReplyUpdate
 from bardo.replies.frames import is_token
 from bardo.replies.kept_budget import BudgetedAnswer, BudgetStage
-from bardo.replies.own_calls import OwnCallsAnswer, OwnCallStage
+from bardo.replies.own_calls import OwnCallsAnswer, OwnCallStage, ToolSearchFunction
 from bardo.replies.reply_reader import ReplyReader
 from bardo.replies.reply_stages import FoldStage
 from bardo.replies.thinking_display import thinking_stage
-from bardo.replies.tool_search import ToolSearchFunction
 from bardo.replies.translation_stages import stages_of_translation
 from bardo.replies.typed_answer import TypedAnswer, typed_answer
 from bardo.replies.written_tokens import time_stages

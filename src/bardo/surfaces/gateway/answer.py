@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from math import ceil
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
@@ -155,6 +155,14 @@ class Answer:
             await self.whole(
                 error_status(problem, language), error_body(problem, language), error_headers(problem, language)
             )
+
+
+class ReplyStorage(Protocol):
+    """Keeps one reply, and returns what its client gets of it: a whole body, or the last frames of a stream."""
+
+    async def whole(self, body: bytes) -> bytes: ...
+
+    async def end(self, frames: Sequence[bytes]) -> Sequence[bytes]: ...
 
 
 class KeepAlive:

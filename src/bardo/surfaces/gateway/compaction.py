@@ -10,7 +10,7 @@ import asyncio
 from collections import deque
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -25,6 +25,7 @@ from bardo.dialects.openai_responses.compaction import (
     parts_of,
     sealed_item,
     summary_request,
+    with_summaries,
 )
 from bardo.dialects.openai_responses.wire import NAME
 from bardo.dialects.shared.blocks import encode_all
@@ -34,7 +35,7 @@ from bardo.planning.attempt import Attempt
 from bardo.planning.route import Target
 from bardo.replies.forwarding import ClientModelEncoder, named_as_asked
 from bardo.replies.receipt import headers_of_calls
-from bardo.surfaces.gateway.answer import Answer, KeepAlive, run_until_disconnect
+from bardo.surfaces.gateway.answer import Answer, KeepAlive, ReplyStorage, run_until_disconnect
 from bardo.surfaces.gateway.callers import Caller, caller_of
 from bardo.surfaces.gateway.context import GatewayContext, mistake, new_id
 from bardo.surfaces.gateway.http import Receive, Scope
@@ -49,9 +50,6 @@ from bardo.values.request import Request
 from bardo.values.response import Response
 from bardo.values.usage import CallCost, Usage
 
-if TYPE_CHECKING:
-    from bardo.surfaces.gateway.generate import ReplyStorage
-
 _PART_SHARE = 0.5
 """How much of a window a part of a conversation may fill: tokens are estimated, a summary goes before it, and one is made behind it."""
 _CHARACTERS_PER_TOKEN = 3
@@ -59,6 +57,12 @@ _USUAL_WINDOW = 128_000
 """In place of a window that neither the catalog nor the refusal tells."""
 _LEAST_PART = 2_000
 _MOST_PARTS = 64
+
+
+async def read_summaries(context: GatewayContext, request: Request, route: Route, tenant: str) -> Request:
+    """Return a request with what compacted conversations in it say. Raises InvalidRequest for one that cannot be read."""
+    opens = partial(context.sealer.open, purpose=PURPOSE, owner=tenant)
+    return await run_by_size(size_of(request), lambda: with_summaries(request, route.arrival, opens))
 
 
 async def targets_to_summarize(context: GatewayContext, request: Request) -> tuple[Target, ...] | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from functools import partial
-from typing import Protocol
 
 import msgspec
 
@@ -13,15 +12,16 @@ from bardo.adapters.long_work import run_by_size
 from bardo.call.open import open_call
 from bardo.call.reply import LiveReply
 from bardo.dialects import dialect
-from bardo.dialects.openai_responses.compaction import PURPOSE, is_triggered, with_summaries
+from bardo.dialects.openai_responses.compaction import is_triggered
 from bardo.dialects.shared.blocks import encode_all
 from bardo.dialects.shared.dialect import Dialect, ReplyEncoder
 from bardo.planning.token_counting import PromptEstimates
 from bardo.replies.forwarding import ClientModelEncoder, ForwardedModel, ReplyUpdate, named_as_asked, with_client_model
 from bardo.replies.receipt import cost_headers, early_headers, late_headers
 from bardo.streams.eventstream import CONTENT_TYPE as EVENT_STREAM
-from bardo.surfaces.gateway.answer import Answer, Draining, KeepAlive, run_until_disconnect
+from bardo.surfaces.gateway.answer import Answer, Draining, KeepAlive, ReplyStorage, run_until_disconnect
 from bardo.surfaces.gateway.callers import Caller, caller_of
+from bardo.surfaces.gateway.compaction import read_summaries
 from bardo.surfaces.gateway.context import GatewayContext, mistake
 from bardo.surfaces.gateway.http import Receive, Scope
 from bardo.surfaces.gateway.request_options import with_headers, with_trace
@@ -100,20 +100,11 @@ MOST_MESSAGES = 100_000
 """Messages of one request, as Anthropic's Messages API takes them (documentation of 2026-11): each step of a call looks at all of them."""
 
 
-class ReplyStorage(Protocol):
-    """Keeps one reply, and returns what its client gets of it: a whole body, or the last frames of a stream."""
-
-    async def whole(self, body: bytes) -> bytes: ...
-
-    async def end(self, frames: Sequence[bytes]) -> Sequence[bytes]: ...
-
-
 async def generate(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
     """Answer a request for a reply. Raises BardoError where none begins."""
     request = await read_request(context, route, scope, receive)
     if request.dialect == _RESPONSES:
-        opens = partial(context.sealer.open, purpose=PURPOSE, owner=caller_of(scope).tenant)
-        request = await run_by_size(len(request.body_bytes), lambda: with_summaries(request, route.arrival, opens))
+        request = await read_summaries(context, request, route, caller_of(scope).tenant)
         if is_triggered(request):
             message = "only a reply of the Responses API can hold a compacted conversation"
             raise Unsupported(message, hint="send it to /v1/responses", param="input")

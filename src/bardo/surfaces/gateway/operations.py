@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -12,13 +11,13 @@ from bardo.call.unary import UnaryAnswer, embed, embed_receipt
 from bardo.call.unary import count_tokens as count
 from bardo.context.sessions import labelled
 from bardo.dialects import dialect
-from bardo.dialects.openai_responses.compaction import PURPOSE, with_summaries
 from bardo.dialects.shared.dialect import ModelsForm
 from bardo.replies.receipt import call_headers, cost_extension, cost_headers
 from bardo.services.facts.health_report import health_report
 from bardo.services.facts.model_list import find_model, listed_models, with_claude_names
 from bardo.surfaces.gateway.answer import Answer, run_until_disconnect
 from bardo.surfaces.gateway.callers import caller_of, head_of
+from bardo.surfaces.gateway.compaction import read_summaries
 from bardo.surfaces.gateway.context import GatewayContext
 from bardo.surfaces.gateway.http import Receive, Scope
 from bardo.surfaces.gateway.own_endpoints import sees_lessons_of
@@ -111,10 +110,8 @@ async def count_tokens(context: GatewayContext, route: Route, scope: Scope, rece
     assert form is not None, route.dialect
     body = await context.body(scope, receive)
     caller = caller_of(scope)
-    opens = partial(context.sealer.open, purpose=PURPOSE, owner=caller.tenant)
-    request = await run_by_size(
-        len(body), lambda: with_summaries(form.decode_request(body, route.arrival), route.arrival, opens)
-    )
+    request = await run_by_size(len(body), lambda: form.decode_request(body, route.arrival))
+    request = await read_summaries(context, request, route, caller.tenant)
     request = with_headers(request, scope)
 
     async def work() -> None:

@@ -7,7 +7,6 @@ came: its provider may keep it, and a request to one that keeps nothing is refus
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, NoReturn
 from urllib.parse import parse_qs
 
@@ -17,7 +16,7 @@ from bardo.adapters.long_work import run_by_size
 from bardo.adapters.stores.response_store import ResponseStore, StoredConversation
 from bardo.call.unary import compact_at_provider
 from bardo.dialects import dialect
-from bardo.dialects.openai_responses.compaction import PURPOSE, is_triggered, messages_of_user, with_summaries
+from bardo.dialects.openai_responses.compaction import is_triggered, messages_of_user
 from bardo.dialects.openai_responses.stored import (
     Item,
     StorageOptions,
@@ -40,7 +39,13 @@ from bardo.dialects.shared.json_values import decode_object, encode_json, option
 from bardo.replies.receipt import call_headers, cost_headers, headers_of_calls
 from bardo.surfaces.gateway.answer import Answer, run_until_disconnect
 from bardo.surfaces.gateway.callers import caller_of
-from bardo.surfaces.gateway.compaction import Compactor, answer_compaction, prepared, targets_to_summarize
+from bardo.surfaces.gateway.compaction import (
+    Compactor,
+    answer_compaction,
+    prepared,
+    read_summaries,
+    targets_to_summarize,
+)
 from bardo.surfaces.gateway.context import GatewayContext, new_id
 from bardo.surfaces.gateway.generate import answer_request, read_request
 from bardo.surfaces.gateway.http import Receive, Scope, query_of
@@ -58,7 +63,7 @@ async def respond(context: GatewayContext, route: Route, scope: Scope, receive: 
     else:
         kept = await _plan_storage(context, context.responses, request, route, tenant)
         request = request if kept is None else kept.request
-    request = await _with_summaries(context, request, route, tenant)
+    request = await read_summaries(context, request, route, tenant)
     targets = await targets_to_summarize(context, request) if is_triggered(request) else None
     if targets is None:
         await answer_request(context, route, request, scope, receive, answer, kept=kept)
@@ -77,7 +82,7 @@ async def compact(context: GatewayContext, route: Route, scope: Scope, receive: 
         if before is not None and before[0]:
             request = await _with_items(context, request, route, [*before[0], *input_of(request)])
     said = messages_of_user(input_of(request))
-    request = prepared(context, await _with_summaries(context, request, route, caller.tenant), scope)
+    request = prepared(context, await read_summaries(context, request, route, caller.tenant), scope)
     targets = await targets_to_summarize(context, request)
 
     async def work() -> None:
@@ -100,12 +105,6 @@ async def compact(context: GatewayContext, route: Route, scope: Scope, receive: 
         await answer.whole(200, encode_json(fields), headers_of_calls(compactor.calls))
 
     await run_until_disconnect(receive, work())
-
-
-async def _with_summaries(context: GatewayContext, request: Request, route: Route, tenant: str) -> Request:
-    """Return a request with what compacted conversations in it say. Raises InvalidRequest for one that cannot be read."""
-    opens = partial(context.sealer.open, purpose=PURPOSE, owner=tenant)
-    return await run_by_size(len(request.body_bytes), lambda: with_summaries(request, route.arrival, opens))
 
 
 class ResponseStorage:
