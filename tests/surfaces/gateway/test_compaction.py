@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import httpx
 import openai
@@ -14,17 +16,23 @@ import pytest
 
 from bardo.adapters.net.client import Call
 from bardo.adapters.net.fake import FakeReply
+from bardo.adapters.sealing import new_sealer
 from bardo.adapters.stores.response_store import ResponseStore
 from bardo.adapters.stores.state import MemoryStore
-from bardo.dialects.openai_responses.compaction import HEADING, PROMPT
+from bardo.batches.item_requests import GenerateItem
+from bardo.dialects.openai_responses.compaction import HEADING, PROMPT, PURPOSE, Summary, sealed_item
 from bardo.simulators import Fault, Script, Turn
+from bardo.surfaces.gateway.batches import read_item
+from bardo.values.errors import InvalidRequest, Unsupported
 from support.any_model import Simulator
-from support.gateway import House, Remembering, house, model_of
+from support.gateway import House, Remembering, Watched, house, model_of
 from support.keyed_gateway import keyed_gateway
 from support.patience import PATIENCE
 from support.sdk import openai_client
+from support.talk import Caller
 from surfaces.gateway.cells import whole_and_streamed
 from surfaces.gateway.scripted import Scripted, chat_reply, scripted
+from surfaces.gateway.test_keep_alive import Pondering
 
 SUMMARY = "The user wants a site in Rust. Next: build it."
 TRIGGER: dict[str, Any] = {"type": "compaction_trigger"}
@@ -325,3 +333,63 @@ def test_a_trigger_within_the_input_and_one_for_a_chat_reply_are_refused() -> No
         found = httpx.post(f"{running.address}/v1/chat/completions", json=body, timeout=PATIENCE)
         assert found.status_code == 400
         assert running.arrived("anthropic") == []
+
+
+@pytest.mark.parametrize("status", [200, 500], ids=["ends well", "fails"])
+def test_a_stream_says_that_it_is_alive_while_the_model_summarizes_and_fails_loudly(status: int) -> None:
+    upstream = Pondering("deepseek", after=0, status=status)
+    body = {"model": "deepseek/m", "input": [*HISTORY, TRIGGER], "stream": True}
+    with (
+        house([upstream], keep_alive_seconds=0.05) as running,
+        Caller(running.address, "/v1/responses", body) as caller,
+    ):
+        caller.hear(b": keep-alive")
+        upstream.go.set()
+        caller.hear(b"event: response.completed" if status == 200 else b"event: response.failed")
+
+
+@whole_and_streamed
+def test_a_client_that_leaves_ends_the_summary(stream: bool) -> None:
+    upstream = Watched("deepseek", silent_first=True)
+    body = {"model": "deepseek/m", "input": [*HISTORY, TRIGGER], "stream": stream}
+    with house([upstream]) as running:
+        with Caller(running.address, "/v1/responses", body):
+            assert upstream.asked.wait(PATIENCE)
+        assert upstream.over.wait(PATIENCE)
+        [row] = running.log.wait(lambda row: True)
+        assert row.outcome == "cancelled"
+
+
+def test_summaries_count_on_the_limits_of_their_key(tmp_path: Path) -> None:
+    with keyed_gateway(tmp_path, [Simulator("anthropic", script=script())]) as running:
+        key = running.key(requests_per_minute=1)
+        body = {"model": model_of("anthropic"), "input": [*HISTORY, TRIGGER]}
+        headers = {"authorization": f"Bearer {key}"}
+        answers = [
+            httpx.post(f"{running.address}/v1/responses{path}", json=body, headers=headers, timeout=PATIENCE)
+            for path in ("", "", "/compact")
+        ]
+        assert [one.status_code for one in answers] == [200, 429, 429]
+
+
+def test_an_item_of_bardos_is_read_in_counts_and_batches(tmp_path: Path) -> None:
+    with compacting("deepseek") as running, client_of(running) as client:
+        item = ask(client, stream=False, model=model_of("deepseek"), input=[*HISTORY, TRIGGER]).output[0]
+        sent = item.model_dump(exclude_none=True)
+        count = client.responses.input_tokens.count
+        without = count(model=model_of("deepseek"), input=[HISTORY[0]]).input_tokens
+        assert count(model=model_of("deepseek"), input=[HISTORY[0], sent]).input_tokens > without + 10
+        sealer = new_sealer()
+        own = sealed_item(Summary(SUMMARY, "p/m"), partial(sealer.seal, purpose=PURPOSE, owner="t"), "cmp_bardo_1")
+        batch = SimpleNamespace(endpoint="/v1/responses", headers=(), tenant="t")
+        read = read_item(json.dumps({"model": "m", "input": [own]}).encode(), cast("Any", batch), sealer)
+        assert isinstance(read, GenerateItem)
+        assert SUMMARY in read.request.messages[0].text
+        with pytest.raises(InvalidRequest):
+            read_item(
+                json.dumps({"model": "m", "input": [own]}).encode(),
+                cast("Any", SimpleNamespace(endpoint="/v1/responses", headers=(), tenant="other")),
+                sealer,
+            )
+        with pytest.raises(Unsupported):
+            read_item(json.dumps({"model": "m", "input": [HISTORY[0], TRIGGER]}).encode(), cast("Any", batch), sealer)

@@ -166,6 +166,15 @@ def test_items_may_be_referred_to_by_their_ids() -> None:
             client.responses.create(model=model_of("anthropic"), input=lost)
 
 
+def test_what_is_asked_of_bardo_holds_for_a_request_that_goes_on_from_another() -> None:
+    with keeping("anthropic") as running, client_of(running) as client:
+        asked: dict[str, Any] = {"model": model_of("anthropic"), "extra_body": {"bardo": {"include": ["receipt"]}}}
+        first = client.responses.create(input="Hi", **asked)
+        second = client.responses.create(input="Go on", previous_response_id=first.id, **asked)
+        assert "receipt" in first.model_extra["bardo"]
+        assert "receipt" in second.model_extra["bardo"]
+
+
 def test_nobody_reads_or_goes_on_from_what_another_keeps() -> None:
     with keeping("anthropic") as running, client_of(running) as client, client_of(running, "another") as other:
         made = client.responses.create(model=model_of("anthropic"), input="Hello", tools=[TOOL])

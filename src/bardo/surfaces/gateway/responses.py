@@ -235,7 +235,9 @@ async def _with_items(context: GatewayContext, request: Request, route: Route, i
             f"the conversation that was kept and the request are over {context.max_body} bytes together",
             hint="begin a new conversation, or raise gateway.max_body_bytes in bardo.toml",
         )
-    return await run_by_size(len(body), lambda: dialect(route.dialect).decode_request(body, route.arrival))
+    whole = await run_by_size(len(body), lambda: dialect(route.dialect).decode_request(body, route.arrival))
+    # What is asked of bardo itself is in no body that goes on.
+    return msgspec.structs.replace(whole, options=request.options)
 
 
 def _without_storage_fields(request: Request) -> Request:
