@@ -73,7 +73,8 @@ def with_tool_search(request: Request, row: ProviderRow, model: str) -> tuple[Re
 
     No plan where the target searches itself, where nothing is deferred, and where an answer must fit a schema: all tools are sent then.
     """
-    form = _form(request)
+    declared = dialect(request.dialect).reply if request.dialect and request.tools else None
+    form = None if declared is None else declared.tool_searches
     if form is None or not _defers(request, form):
         return request, None
     if request.dialect == row.dialect and tool_choice_rows().loads_tools(row.dialect, row.id, model):
@@ -88,7 +89,9 @@ def with_tool_search(request: Request, row: ProviderRow, model: str) -> tuple[Re
         why = "an answer in a schema is asked for at once: all tools are sent"
         lost = Degradation(DEFERRED, asked=len(deferred), sent=0, why=why)
         return _changed(plain, (*first, *deferred.values()), plain.messages, lost), None
-    names = [*_found_names(plain.messages, read), *_chosen(plain)]
+    names = [*_found_names(plain.messages, read)]
+    if plain.tool_choice is not None and plain.tool_choice.mode == "named":
+        names.append(plain.tool_choice.name)
     loaded = {name: deferred[name] for name in names if name in deferred}
     if not searches:
         why = f"{row.id} is not known to load tools later: those that were found are sent, and no other"
@@ -116,11 +119,6 @@ def found_text(tools: Sequence[Tool], error: str = "") -> str:
     listed = [{"name": tool.name, "description": tool.description[:_MOST_DESCRIPTION]} for tool in tools]
     told = "These tools can be called now." if listed else "No tool fits. Search with other words."
     return encode_json({"tools": listed, "note": told}).decode()
-
-
-def _form(request: Request) -> ToolSearchForm | None:
-    declared = dialect(request.dialect).reply if request.dialect and request.tools else None
-    return None if declared is None else declared.tool_searches
 
 
 def _defers(request: Request, form: ToolSearchForm) -> bool:
@@ -157,11 +155,6 @@ def _changed(request: Request, tools: Sequence[Tool], messages: tuple[Message, .
         body_bytes=b"",
         degraded=(*request.degraded, lost),
     )
-
-
-def _chosen(request: Request) -> list[str]:
-    choice = request.tool_choice
-    return [choice.name] if choice is not None and choice.mode == "named" else []
 
 
 def _about(count: int, search: Tool) -> str:

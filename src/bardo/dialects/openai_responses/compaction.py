@@ -120,12 +120,7 @@ def _shown(item: JsonObject, at: str, opens: Open) -> JsonObject:
         )
         hint = "send the item as it came, with the key that got it, or begin a new conversation"
         raise InvalidRequest(message, hint=hint, param=f"{at}.encrypted_content")
-    return _summary_message(msgspec.json.decode(opened, type=Summary).text)
-
-
-def _summary_message(text: str) -> JsonObject:
-    content = [{"type": "input_text", "text": f"{HEADING}\n\n{text}"}]
-    return {"type": "message", "role": "user", "content": content}
+    return _said(f"{HEADING}\n\n{msgspec.json.decode(opened, type=Summary).text}")
 
 
 def messages_of_user(items: Sequence[JsonObject]) -> list[JsonObject]:
@@ -146,7 +141,7 @@ def summary_request(request: Request, arrival: Arrival) -> Request:
     return with_items(
         request,
         arrival,
-        [*items, _asks(PROMPT)],
+        [*items, _said(PROMPT)],
         tool_choice="none" if request.tools else None,
         text=text or None,
         stream=True,
@@ -159,13 +154,13 @@ def part_request(request: Request, arrival: Arrival, part: str, before: str) -> 
     earlier = f"The summary of what came before:\n\n{before}\n\n" if before else ""
     told = f"{earlier}The next part of the conversation:\n\n{part}\n\n{PROMPT}"
     left_out = dict.fromkeys((*_NOT_OF_A_SUMMARY, "tools", "tool_choice", "parallel_tool_calls", "text"))
-    return with_items(request, arrival, [_asks(told)], instructions=PART_PROMPT, stream=True, **left_out)
+    return with_items(request, arrival, [_said(told)], instructions=PART_PROMPT, stream=True, **left_out)
 
 
 _NOT_OF_A_SUMMARY = ("store", "previous_response_id", "conversation", "context_management", "stream_options")
 
 
-def _asks(text: str) -> JsonObject:
+def _said(text: str) -> JsonObject:
     return {"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}
 
 

@@ -137,13 +137,14 @@ class Compactor:
             why = f"a conversation is summarized in {_MOST_PARTS} parts at most: what is older was left out"
             self._lost.append(Degradation("compaction.beginning", asked=len(parts), sent=_MOST_PARTS, why=why))
             parts = deque([*parts][-_MOST_PARTS:])
-        summary = ""
+        summary, cut = "", 0
         while parts:
             part = parts.popleft()
             try:
                 summary = await self._ask(part_request(self._request, self._arrival, part, summary))
             except BardoError as problem:
-                if overflow_of(problem) is None or len(part) <= _LEAST_PART:
+                cut += 1
+                if overflow_of(problem) is None or len(part) <= _LEAST_PART or cut > _MOST_PARTS:
                     raise
                 half = len(part) // 2
                 parts.extendleft((part[half:], part[:half]))
