@@ -63,6 +63,7 @@ def row_with(
         key_id=None,
         tags=(),
         client_key="",
+        login_secrets=tuple,
         payments=None,
         layers=None,
         services=SimpleNamespace(limits=Limits(keep_content=keep_content)),
