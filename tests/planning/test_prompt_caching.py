@@ -13,10 +13,13 @@ from hypothesis import strategies as st
 
 from bardo.catalog.load import builtin
 from bardo.catalog.prompt_caching import least_cached
-from bardo.planning.knowledge import CachingPolicy
+from bardo.dialects import dialect
+from bardo.planning.knowledge import CachingPolicy, Knowledge
+from bardo.planning.planner import plan
 from bardo.planning.prompt_caching import CacheHints, with_cache_hints
 from bardo.planning.route import Provider, Target
-from bardo.values.wire import WireRequest
+from bardo.values.degradation import Degradation
+from bardo.values.wire import Arrival, WireRequest
 
 CLAUDE, OPENAI = ("anthropic", "claude-sonnet-4-5"), ("openai-chat", "gpt-5.4")
 LONG = "Rules of the house. " * 300
@@ -256,3 +259,70 @@ def test_a_body_of_any_shape_is_left_or_marked(at: tuple[str, str], field: str, 
 )
 def test_from_how_many_tokens_on_a_prefix_is_cached(model: str, tokens: int) -> None:
     assert least_cached(model) == tokens
+
+
+MARKED = {"system": [{"type": "text", "text": LONG, "cache_control": {**MARKER, "ttl": "1h"}}], "messages": TURNS}
+AUTOMATIC = {"cache_control": MARKER, "system": LONG, "messages": TURNS}
+
+
+def placed(body: dict[str, Any], place: tuple[str, str], **knowledge: Any) -> tuple[dict[str, Any], list[Degradation]]:
+    """Return what a provider is sent of a request of Anthropic's dialect, and what is told of its markers."""
+    row = builtin().provider(place[0])
+    assert row is not None
+    raw = json.dumps({"model": place[1], "max_tokens": 100, **body}).encode()
+    request = dialect("anthropic_messages").decode_request(raw, Arrival())
+    target = Target(provider=Provider(id=place[0], row=row, base_url="http://x"), model=place[1])
+    attempt = plan(request, target, knowledge=Knowledge(tenant="team", **knowledge))
+    return json.loads(attempt.wire.body), [one for one in attempt.degraded if one.what == "cache_control"]
+
+
+@pytest.mark.parametrize("place", [("openai", "gpt-5.4"), ("openai-chat", "gpt-5.4"), ("moonshot", "kimi-k3")])
+@pytest.mark.parametrize("body", [MARKED, AUTOMATIC], ids=["blocks", "automatic"])
+def test_markers_become_a_key_where_a_provider_caches_by_one(place: tuple[str, str], body: dict[str, Any]) -> None:
+    sent, [told] = placed(body, place)
+    key = sent["prompt_cache_key"]
+    assert key.startswith("bardo-")
+    hour = place[0] != "moonshot" and body is MARKED
+    assert sent.get("prompt_cache_retention") == ("24h" if hour else None)
+    assert told.sent == {"key": key, **({"kept": "24h"} if hour else {})}
+    assert "cache_control" not in json.dumps(sent)
+    plain, _ = placed({"system": LONG, "messages": TURNS}, place)
+    assert "prompt_cache_key" not in plain, "who marks nothing gets nothing"
+
+
+def test_a_private_call_is_kept_no_longer_than_it_asks() -> None:
+    sent, _ = placed({**MARKED, "bardo": {"private": True}}, ("openai", "gpt-5.4"))
+    assert "prompt_cache_key" in sent
+    assert "prompt_cache_retention" not in sent
+
+
+@pytest.mark.parametrize("body", [MARKED, AUTOMATIC], ids=["blocks", "automatic"])
+def test_markers_stand_where_nova_takes_them(body: dict[str, Any]) -> None:
+    tools = {"tools": [{"name": "look", "input_schema": {"type": "object"}, "cache_control": MARKER}]}
+    sent, [told] = placed({**body, **tools}, ("bedrock", "amazon.nova-pro-v1:0"))
+    assert sent["system"][-1] == {"cachePoint": {"type": "default"}}
+    assert "cachePoint" not in json.dumps(sent["toolConfig"])
+    assert told.sent["markers"][0] == "system"
+
+
+def test_the_mark_of_the_whole_becomes_markers_of_parts_at_openrouter() -> None:
+    sent, [told] = placed(AUTOMATIC, ("openrouter", "anthropic/claude-sonnet-4.5"))
+    assert sent["messages"][0]["content"][-1]["cache_control"] == MARKER
+    assert "system" in told.sent["markers"]
+
+
+def test_models_that_need_breakpoints_get_one_behind_the_system_prompt() -> None:
+    sent, [told] = placed(MARKED, ("openai-chat", "gpt-5.6"))
+    assert sent["messages"][0]["content"] == [
+        {"type": "text", "text": LONG, "prompt_cache_breakpoint": {"mode": "explicit"}}
+    ]
+    assert told.sent.keys() == {"markers", "key"}
+    assert "prompt_cache_retention" not in sent
+
+
+def test_what_no_provider_can_be_told_is_said_to_be_lost() -> None:
+    sent, [told] = placed(MARKED, ("deepseek", "deepseek-v4"))
+    assert "cache" not in json.dumps({**sent, "messages": ""})
+    assert told.sent is None
+    sent, [told] = placed(MARKED, ("openai", "gpt-5.4"), caching=CachingPolicy(tenant="team", markers=False))
+    assert told.sent is None, "the operator wants no markers"

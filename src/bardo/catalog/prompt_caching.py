@@ -20,7 +20,8 @@ class CachingRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """How some models at some providers are told.
 
     `form`: by markers in blocks of Messages, by blocks of Converse, by markers in parts of Chat Completions, or by a key in a `field`.
-    Markers may stand in `places`, and there are at most `most`.
+    Markers may stand in `places`, and there are at most `most`. A marker is the field `marker` with
+    this `value`. `long_field` is set to `long_value` where a client's markers ask for an hour.
     """
 
     providers: tuple[str, ...]
@@ -30,6 +31,10 @@ class CachingRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     places: tuple[CachePlace, ...] = ALL_PLACES
     most: int = 4
     field: str = ""
+    marker: str = "cache_control"
+    value: dict[str, str] = msgspec.field(default_factory=lambda: {"type": "ephemeral"})
+    long_field: str = ""
+    long_value: str = ""
 
     def fits(self, provider: str, dialect: str, model: str) -> bool:
         """Whether the rule is about a model, by its plain id, at a provider in a dialect."""

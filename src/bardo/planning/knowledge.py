@@ -119,7 +119,7 @@ class Knowledge(msgspec.Struct, frozen=True, kw_only=True):
     asked for, `search` when the gateway searches the web for a model, None for never. `caching` is how providers are told
     what to cache of every prompt, None where only workloads say so. `today` dates what a refusal teaches. `facts` holds the targets of
     which more is known than the catalog says. `plans` are those that were made with these settings before.
-    `repair_history`: histories that a target would refuse are mended, not refused.
+    `repair_history`: histories that a target would refuse are mended, not refused. `tenant` is whose calls they are.
     `searches_today` tells of a provider in how many calls of today it was asked to search the web, and `searches_cost` how many
     nano-dollars the searches of a limit's key have cost.
     """
@@ -129,6 +129,7 @@ class Knowledge(msgspec.Struct, frozen=True, kw_only=True):
     prompt_words: bool = False
     kept_budgets: str | None = None
     repair_history: bool = True
+    tenant: str = ""
     structured: StructuredSettings = StructuredSettings()
     search: SearchPolicy | None = None
     caching: CachingPolicy | None = None

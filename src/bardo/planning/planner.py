@@ -26,7 +26,7 @@ from bardo.planning.hosted_search import SearchPlan, with_search
 from bardo.planning.kept_budget import BudgetPlan, budget_to_keep, with_fields, without_loss, without_thinking
 from bardo.planning.knowledge import BUILTIN, Knowledge, Lesson, RefusedThinking, TargetFacts
 from bardo.planning.profiles import with_content_of_profile
-from bardo.planning.prompt_caching import with_cache_hints
+from bardo.planning.prompt_caching import in_place_of_markers
 from bardo.planning.refusals import ProviderWords, RefusedField, without_fields
 from bardo.planning.request_shapes import ShapePlan, bare, plan_shape, settled
 from bardo.planning.route import RouteRecord, Target
@@ -410,7 +410,7 @@ def attempt_of(decision: Decision, teaches: tuple[Lesson, ...] = ()) -> Attempt:
             refitted = (*refitted, Degradation("tool_choice", asked=chosen.name or chosen.mode, sent=None, why=why))
         written = with_written_names(written, names, naming, facts)
         wire = dialect(row.dialect).encode_request(written, row, facts)
-    wire, hints = with_cache_hints(wire, target, draft.knowledge.caching)
+    wire, hints = in_place_of_markers(wire, asked, target, draft.knowledge)
     wire, unsearched = _within_searches(draft, wire)
     defaults: tuple[Degradation, ...] = ()
     if asked.options.alias_fields or target.provider.has_default_fields:

@@ -15,8 +15,10 @@ import msgspec
 from bardo.catalog.prompt_caching import CachePlace, CachingRule, caching_rules, least_cached
 from bardo.dialects.shared.json_values import encode_json
 from bardo.planning.forwarded import with_fields
-from bardo.planning.knowledge import CachingPolicy
+from bardo.planning.knowledge import CachingPolicy, Knowledge
 from bardo.planning.route import Target
+from bardo.values.blocks import ToolResultBlock
+from bardo.values.request import Request
 from bardo.values.wire import WireRequest
 
 _BYTES_PER_TOKEN = 4
@@ -24,7 +26,6 @@ _items = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 # Anthropic refuses a marker in thinking, in an empty text, and at a tool that is loaded later (its answers with status 400).
 _UNMARKABLE = frozenset({"thinking", "redacted_thinking"})
-_MARKER = b'{"type":"ephemeral"}'
 _POINT = b'{"cachePoint":{"type":"default"}}'
 
 
@@ -68,6 +69,7 @@ class _Marker:
     def __init__(self, fields: dict[str, msgspec.Raw], rule: CachingRule, least: int) -> None:
         self._fields = fields
         self._rule = rule
+        self._mark = b"," + encode_json({rule.marker: rule.value})[1:-1]
         self._least = least * _BYTES_PER_TOKEN
         self._changes: dict[str, Any] = {}
         self._places: list[str] = []
@@ -153,7 +155,7 @@ class _Marker:
     def _marked_content(self, content: bytes) -> bytes | None:
         """Return a text, or a list of blocks, with a marker at its end; None where none can stand there."""
         if content.startswith(b'"') and content != b'""' and self._rule.form != "converse":
-            return b'[{"type":"text","text":' + content + b',"cache_control":' + _MARKER + b"}]"
+            return b'[{"type":"text","text":' + content + self._mark + b"}]"
         return self._marked_list(content) if content.startswith(b"[") else None
 
     def _marked_list(self, blocks: bytes) -> bytes | None:
@@ -163,7 +165,7 @@ class _Marker:
             return blocks.rstrip()[:-1] + b"," + _POINT + b"]" if items else None
         for place in range(len(items) - 1, -1, -1):
             if _markable(items[place]):
-                done = items[place].rstrip()[:-1] + b',"cache_control":' + _MARKER + b"}"
+                done = items[place].rstrip()[:-1] + self._mark + b"}"
                 return _with_item(blocks, items, place, done)
         return None
 
@@ -217,24 +219,29 @@ def _changed(value: bytes, changes: dict[str, Any]) -> bytes:
 
 
 _split = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
-_OWN_HINTS = (b'"cache_control"', b'"cachePoint"')
+_OWN_HINTS = (b'"cache_control"', b'"cachePoint"', b'"prompt_cache_breakpoint"')
 _HEAD = ("tools", "system", "instructions")
 _TURNS = ("messages", "input")
 
 
+_CLIENTS = "cache_control"
+"""What Anthropic's clients mark what shall be cached by, and OpenRouter's."""
+
+
 class CacheHints(msgspec.Struct, frozen=True, kw_only=True):
-    """What bardo added: in which places of the prompt a marker stands, and the key; empty where there is none."""
+    """What bardo added: in which places of the prompt a marker stands, the key, and for how long it is kept; empty where there is none."""
 
     markers: tuple[str, ...] = ()
     key: str = ""
+    kept: str = ""
 
 
 def with_cache_hints(
-    wire: WireRequest, target: Target, policy: CachingPolicy | None
+    wire: WireRequest, target: Target, policy: CachingPolicy | None, *, asks_hour: bool = False
 ) -> tuple[WireRequest, CacheHints | None]:
     """Return the request with the hints that its provider takes, and what was added; None where that is nothing.
 
-    A `policy` of None adds none.
+    A `policy` of None adds none. `asks_hour`: the client marked something to be kept for an hour.
     """
     if policy is None:
         return wire, None
@@ -246,9 +253,46 @@ def with_cache_hints(
     for rule in rules:
         fields = _split(body)
         changes, hints = _hinted(rule, body, fields, hints, target, policy)
+        if asks_hour and rule.long_field and rule.long_field not in fields:
+            changes, hints = (
+                {**changes, rule.long_field: rule.long_value},
+                msgspec.structs.replace(hints, kept=rule.long_value),
+            )
         if changes:
             body = with_fields(body, dict(fields), changes) or encode_json({**fields, **changes})
     return (wire, None) if body is wire.body else (msgspec.structs.replace(wire, body=body), hints)
+
+
+def in_place_of_markers(
+    wire: WireRequest, request: Request, target: Target, knowledge: Knowledge
+) -> tuple[WireRequest, CacheHints | None]:
+    """Return the request with the hints that its provider takes, where the client marked what shall be cached and that was lost.
+
+    A provider that caches by a key gets one, whatever the configuration says of calls without marks. What is lost says what came instead.
+    """
+    lost = next((one for one in wire.degraded if one.what == _CLIENTS), None)
+    if lost is None or (knowledge.caching is not None and not knowledge.caching.markers):
+        return with_cache_hints(wire, target, knowledge.caching)
+    policy = knowledge.caching or CachingPolicy(tenant=knowledge.tenant)
+    hour = not request.options.private and _asks_hour(request)
+    wire, hints = with_cache_hints(wire, target, policy, asks_hour=hour)
+    if hints is None:
+        return wire, None
+    sent = {name: value for name, value in msgspec.structs.asdict(hints).items() if value}
+    why = "the provider is told what to cache in its own way"
+    told = [msgspec.structs.replace(one, sent=sent, why=why) if one is lost else one for one in wire.degraded]
+    return msgspec.structs.replace(wire, degraded=tuple(told)), hints
+
+
+def _asks_hour(request: Request) -> bool:
+    """Whether a mark of the client asks for an hour, which Anthropic's clients write as `1h`."""
+    carried = [one.carried for one in request.tools]
+    for message in request.messages:
+        for block in message.blocks:
+            inner = block.content if isinstance(block, ToolResultBlock) else ()
+            carried += [getattr(one, "carried", None) for one in (block, *inner)]
+    marks = [request.extra.get(_CLIENTS), *(one.fields.get(_CLIENTS) for one in carried if one is not None)]
+    return any(isinstance(one, dict) and one.get("ttl") == "1h" for one in marks)
 
 
 def _hinted(

@@ -63,7 +63,7 @@ def test_the_receipt_says_what_was_added(hinting: House) -> None:
     answer = ask(hinting, extra_body={"bardo": {"include": ["receipt"]}})
     extra = answer.model_extra
     assert extra is not None
-    assert extra["bardo"]["receipt"]["prompt_caching"] == {"markers": ["system"], "key": ""}
+    assert extra["bardo"]["receipt"]["prompt_caching"] == {"markers": ["system"], "key": "", "kept": ""}
 
 
 @pytest.mark.parametrize("stream", [False, True])

@@ -274,6 +274,7 @@ class ModelFacts:
         return msgspec.structs.replace(
             own,
             caching=None if caching is None else msgspec.structs.replace(caching, tenant=tenant),
+            tenant=tenant,
             today=self.today(),
             facts=facts,
             plans=self._plans,
