@@ -36,7 +36,7 @@ NOT_READ: Mapping[str, str] = {
 TABLES = {path.name for path in (ROOT / "catalog" / "data").iterdir()}
 OF_THE_AGENT = frozenset(
     ("bardo.golem.rows", *(f"bardo.routing.{name}" for name in ("budgets", "fallback_route", "pipelines", "pressure")))
-) | {"bardo.routing.schedules", "bardo.routing.tiers"}
+) | {"bardo.routing.tiers"}
 """Where the rows of the agent's tables are typed."""
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bardo.embedding.static_embedding import LONGEST_TEXT, shipped_embedding, shortened, wide_embedding
-from bardo.embedding.text_form import FORM_FEATURES, form_of
+from bardo.routing.learned.clusters import FORM_FEATURES, form_of
 
 pytestmark = pytest.mark.each_python
 

@@ -16,7 +16,7 @@ from bardo.golem.preset import (
     subsystem_names,
     under_pressure,
 )
-from bardo.golem.rows import pressure_rows, tier_rows
+from bardo.golem.rows import dali_temperature, pressure_rows, ramp, reanneal, tier_rows
 from bardo.routing.budgets import charge, when_spent
 from bardo.routing.pressure import (
     apply_mortality_pressure,
@@ -24,7 +24,6 @@ from bardo.routing.pressure import (
     apply_mortality_to_reasoning,
 )
 from bardo.routing.profiles import ReasoningConfig
-from bardo.routing.schedules import dali_temperature, ramp, reanneal
 from bardo.routing.tiers import Signal, daily_costs, next_tier
 from bardo.values.errors import InvalidRequest
 from bardo.values.profile import ProfileEffort

@@ -1,6 +1,7 @@
 """Keep secrets and control characters out of the lines that bardo, and the server it runs in, write through `logging`.
 
-Tracebacks quote what they failed at, and messages quote providers and clients; the lines go to a terminal as they are.
+Tracebacks quote what they failed at, and messages quote providers and clients; the lines go to a terminal as they are, or become lines
+of JSON.
 """
 
 from __future__ import annotations
@@ -9,9 +10,16 @@ import logging
 import weakref
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
+
+import msgspec
 
 from bardo.values.error_cleaning import printable
 from bardo.values.secrets import NO_SECRETS, Secrets, secrets_of
+
+_FIELDS = ("request_id", "provider", "model", "field", "shutdown")
+"""What lines say beside their message, where they do."""
+
 
 LOGGERS = (
     "bardo",
@@ -124,6 +132,31 @@ def _cleaned(text: str, known: Iterable[Secrets]) -> str:
     for secrets in known:
         text = secrets.in_text(text)
     return printable(text)
+
+
+class JsonFormatter(logging.Formatter):
+    """Writes a record as one line of JSON: time (UTC), level, logger, message, what the line is about, and the exception."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line."""
+        line = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        line |= {name: str(value) for name in _FIELDS if (value := getattr(record, name, None)) is not None}
+        if record.exc_info or record.exc_text:
+            line["exception"] = record.exc_text or self.formatException(record.exc_info or (None, None, None))
+        return msgspec.json.encode(line).decode()
+
+
+def write_json_logs() -> None:
+    """Have every line of this process written as JSON, to standard error."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(JsonFormatter())
+    for logger in (logging.getLogger(), logging.getLogger("uvicorn")):
+        logger.handlers = [handler]
 
 
 _FILTER = SecretFilter()

@@ -5,31 +5,42 @@ A call is opened over a transport that gives the stored body instead of asking a
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import msgspec
+from msgspec import structs
 
-from bardo.adapters.stores.log.row import CallOutcome, LogRow
+from bardo.accounting.cost import BATCH, Price, Rates, Schedule, cost_of
+from bardo.adapters.net.calls import Call, Deadlines
+from bardo.adapters.net.keys import Keyring
+from bardo.adapters.stores.log.row import CallOutcome, LogRow, PendingCall
 from bardo.batches.item_requests import EmbedItem, GenerateItem, ItemRequest, knowledge_of, settled_request
 from bardo.batches.records import BatchRecord, ItemRecord, ItemResult, ItemState, JobRecord
-from bardo.batches.stored_calls import StoredJournal, stored_services
 from bardo.call.call import new_request_id
 from bardo.call.reply import LiveReply
 from bardo.call.services import Services
 from bardo.call.stored import StoredReply
+from bardo.catalog.batch_rows import batch_row
 from bardo.dialects import dialect
 from bardo.dialects.batches.base import JobReply
 from bardo.planning.planner import plan
 from bardo.planning.profiles import apply_profile
-from bardo.planning.route import Target, endpoints_of
+from bardo.planning.route import Provider, Target, endpoints_of
 from bardo.planning.unary import UnaryAttempt, WholeReply, embed_attempt, with_estimated_usage
 from bardo.replies.forwarding import named_as_asked
 from bardo.replies.receipt import CallFacts, extension
+from bardo.services.facts.health import HealthKeeper
+from bardo.services.facts.price_book import PriceBook
 from bardo.services.pipeline.call_layers import CallLayers, PendingLayers
 from bardo.values.degradation import distinct
 from bardo.values.errors import BardoError, InternalError, ProviderError
 from bardo.values.operations import Embeddings
 from bardo.values.request import Request
+from bardo.values.secrets import Secrets
+from bardo.values.usage import CallCost, Usage
 
 BATCH_TAG = "batch"
 """The tag in the log of every call that was an item of a batch."""
@@ -276,3 +287,113 @@ def _with_layers(row: LogRow) -> dict[str, Any]:
 
 def _known(counts: dict[str, int | None]) -> dict[str, int]:
     return {name: count for name, count in counts.items() if count is not None}
+
+
+class StoredTransport:
+    """Gives one stored reply to whatever is sent."""
+
+    def __init__(self, reply: StoredReply) -> None:
+        self._reply: StoredReply | None = reply
+
+    async def send(self, call: Call, deadlines: Deadlines) -> StoredReply:
+        """Return the reply. Raises InternalError the second time: a batch asks each model once."""
+        reply, self._reply = self._reply, None
+        if reply is None:
+            raise InternalError("an item of a batch was sent again")
+        return reply
+
+    async def close(self) -> None:
+        """Do nothing: no connection is held."""
+
+
+class KeylessKeyring(Keyring):
+    """Signs nothing: a stored reply needs no key, which may be gone by now. It knows the secrets of `services` all the same."""
+
+    def __init__(self, services: Services) -> None:
+        super().__init__()
+        self._services = services
+
+    async def prepare(self, provider: Provider) -> None:
+        """Make nothing."""
+
+    def sign(
+        self,
+        call: Call,
+        provider: Provider,
+        *,
+        clock: Callable[[], float],
+        key: str = "",
+        login: Mapping[str, str] | None = None,
+    ) -> Call:
+        """Return the call as it is."""
+        return call
+
+    def secrets(self, providers: Iterable[Provider] = (), further: Iterable[str] = ()) -> Secrets:
+        """Return every secret of this process, and `further` ones."""
+        return self._services.secrets(tuple(further))
+
+    def secrets_of(self, provider: Provider) -> Secrets:
+        """Return the secrets of a provider."""
+        return self._services.keyring.secrets_of(provider)
+
+
+class StoredJournal:
+    """Keeps the row of one call. Its beginning is in the state database since before its job was sent."""
+
+    row: LogRow | None = None
+
+    def begin(self, call: PendingCall, target: Target) -> None:
+        """Note nothing."""
+
+    def write(self, row: LogRow) -> None:
+        """Keep the row, which is stored with the item and then written."""
+        self.row = row
+
+
+def stored_services(services: Services, reply: StoredReply, journal: StoredJournal, *, started_at: float) -> Services:
+    """Return the services with which one stored reply is read: nobody is asked, and the call's row is kept in `journal`."""
+    return replace(
+        services,
+        transport=StoredTransport(reply),
+        keyring=KeylessKeyring(services),
+        # A reply of hours ago says nothing of how its provider is now.
+        health=HealthKeeper(),
+        payments=None,
+        telemetry=None,
+        searcher=None,
+        prices=BatchPrices(services.prices),
+        # The log keeps no content of batches, and so the memory keeps no thinking of them.
+        episodes=None,
+        clock=lambda: started_at,
+        journal=journal,
+    )
+
+
+class BatchPrices(PriceBook):
+    """The prices of a book, for items of batches."""
+
+    def __init__(self, book: PriceBook) -> None:
+        super().__init__()
+        self._book = book
+
+    def price(self, provider: Provider, model: str, now: float) -> Price | None:
+        """Return what a model costs, with its price in batches; None where that is not known."""
+        price = self._book.price(provider, model, now)
+        row = batch_row(provider.row)
+        if price is None or row is None or BATCH in price.variants:
+            return price
+        return structs.replace(price, variants={**price.variants, BATCH: _scaled(price.schedule, row.price_factor)})
+
+    def cost(self, provider: Provider, model: str, usage: Usage, now: float, *, batch: bool = True) -> CallCost:
+        """Return what an item cost by what it used."""
+        return cost_of(self.price(provider, model, now), usage, batch=True)
+
+
+def _scaled(schedule: Schedule, factor: float) -> Schedule:
+    part = Fraction(str(factor))
+    tiers = tuple([structs.replace(tier, rates=_part_of(tier.rates, part)) for tier in schedule.tiers])
+    return Schedule(rates=_part_of(schedule.rates, part), tiers=tiers)
+
+
+def _part_of(rates: Rates, part: Fraction) -> Rates:
+    return Rates(**{name: None if rate is None else round(rate * part) for name, rate in structs.asdict(rates).items()})

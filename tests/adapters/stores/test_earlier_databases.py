@@ -28,8 +28,8 @@ from bardo.adapters.stores.memory.reasoning_memory import ReasoningMemory
 from bardo.adapters.stores.memory.store import open_tables
 from bardo.adapters.stores.migrations import BATCHES_BRANCH, BRANCHES, LOG_BRANCH, VERSIONS, Branch
 from bardo.batches.schema import metadata as batch_tables
+from bardo.services.accounts.key_store import metadata as key_tables
 from bardo.services.accounts.key_store import open_keys
-from bardo.services.accounts.schema import metadata as key_tables
 from bardo.services.payments.database import find_ledger, open_ledger
 from bardo.services.payments.schema import metadata as payment_tables
 from bardo.values.errors import OperatorError

@@ -12,8 +12,7 @@ from alembic.migration import MigrationContext
 from bardo.accounting.limits import KeyLimits
 from bardo.adapters.config.accounts import Account
 from bardo.adapters.stores.migrations import VERSIONS
-from bardo.services.accounts.key_store import KeyStore, holds_keys, open_keys
-from bardo.services.accounts.schema import metadata
+from bardo.services.accounts.key_store import KeyStore, holds_keys, metadata, open_keys
 from support.databases import open_database
 from support.revisions import upgrade
 
@@ -30,7 +29,7 @@ def test_new_tables_have_the_form_the_migrations_lead_to(place: str) -> None:
         upgrade(connection, "keys@head")
         context = MigrationContext.configure(connection, opts={"version_table": VERSIONS, "compare_type": True})
         assert compare_metadata(context, metadata) == [], (
-            "src/bardo/services/accounts/schema.py has another form than the migrations make: add a file to "
+            "src/bardo/services/accounts/key_store.py has another form than the migrations make: add a file to "
             "src/bardo/adapters/stores/migrations/versions and name its revision in KEYS_BRANCH"
         )
     engine.dispose()

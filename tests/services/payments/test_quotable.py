@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from bardo.services.payments.problems import quotable
+from bardo.services.payments.payer import quotable
 
 SIGNATURE = "0x" + "ab" * 65
 PAYING = base64.b64encode(json.dumps({"payload": {"signature": SIGNATURE}}).encode()).decode()

@@ -12,9 +12,9 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from prometheus_client.parser import text_string_to_metric_families
 
+from bardo.adapters.log_filter import JsonFormatter
 from bardo.adapters.stores.log.row import LogRow
 from bardo.services.telemetry import names
-from bardo.services.telemetry.json_logs import JsonFormatter
 from bardo.services.telemetry.telemetry import CallMetrics, SpanWriter, TraceContext
 from support.hostile_text import HOSTILE
 

@@ -13,8 +13,8 @@ import httpx
 import pytest
 
 from bardo.services.accounts.key_store import KeyStore, open_keys
-from bardo.surfaces.panel import sign_in_limits
-from bardo.surfaces.panel.access import check_machine, cookie_name, next_page, session_cookie
+from bardo.surfaces.panel import panel as sign_in_limits
+from bardo.surfaces.panel.serving import check_machine, cookie_name, next_page, session_cookie
 from bardo.surfaces.panel.sessions import Sessions
 from bardo.values.errors import Forbidden
 from support.keyed_gateway import KeyedGateway, keyed_gateway, make_key

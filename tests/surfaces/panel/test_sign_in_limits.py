@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bardo.surfaces.panel.sign_in_limits import OF_FAILED, OF_NEW, OF_ONE, SignInLimits
+from bardo.surfaces.panel.panel import OF_FAILED, OF_NEW, OF_ONE, SignInLimits
 
 
 class Clock:

@@ -6,15 +6,18 @@ import ipaddress
 import os
 import re
 import sys
+import tomllib
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib.resources import files
 from typing import Any, NamedTuple
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
+import msgspec
+
 from bardo.adapters.log_filter import know
-from bardo.catalog.network_rows import blocked_networks
 from bardo.values.errors import ConfigError
 
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -294,3 +297,23 @@ def _authorization(name: str, parts: SplitResult) -> tuple[tuple[str, str], ...]
 
 def _escaped(target: str) -> str:
     return target if _COMPLETE.fullmatch(target) else quote(target, safe=_PRINTABLE)
+
+
+class NetworkRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One network: whose it is, and the page that says so."""
+
+    network: str
+    owner: str
+    source: str
+
+
+@cache
+def blocked_networks() -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]:
+    """Return the networks of all rows."""
+    return tuple(ipaddress.ip_network(row.network) for row in network_rows())
+
+
+def network_rows() -> list[NetworkRow]:
+    """Return the rows that come with bardo."""
+    text = files("bardo.catalog").joinpath("data/blocked_networks.toml").read_text(encoding="utf-8")
+    return msgspec.convert(tomllib.loads(text)["network"], list[NetworkRow])

@@ -1,6 +1,7 @@
 """Keys in the state database: made, listed, changed and revoked. Only their digests are kept.
 
-Loads SQLAlchemy: import it where keys are opened, and nowhere above.
+The tables of keys and leases stand here too: a change comes with a new revision of the branch `keys` in `stores/migrations`, and a test
+compares the two. Loads SQLAlchemy: import it where keys are opened, and nowhere above.
 """
 
 from __future__ import annotations
@@ -11,7 +12,22 @@ from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
-from sqlalchemy import Connection, Engine, delete, insert, inspect, select, update
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    Double,
+    Engine,
+    Index,
+    MetaData,
+    Table,
+    Text,
+    delete,
+    insert,
+    inspect,
+    select,
+    update,
+)
 from sqlalchemy.exc import SQLAlchemyError
 
 from bardo.adapters.config.accounts import Account
@@ -19,12 +35,55 @@ from bardo.adapters.stores.database.engines import address_of, open_for_reading,
 from bardo.adapters.stores.database.revisions import open_current
 from bardo.adapters.stores.migrations import KEYS_BRANCH
 from bardo.services.accounts.access_keys import NewKey, digest_of, make_key
-from bardo.services.accounts.schema import (
-    access_keys,
-    access_keys_revision,
-    metadata,
-)
 from bardo.values.errors import InvalidRequest
+
+metadata = MetaData()
+
+access_keys = Table(
+    "access_keys",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("digest", Text, nullable=False),
+    # The account without its id, as JSON: what a key says grows without a migration.
+    Column("account", Text, nullable=False),
+    Column("created_at", Double, nullable=False),
+)
+
+# One row: it goes up with each change of a key, so that a process sees at a glance whether it has to read them again.
+access_keys_revision = Table(
+    "access_keys_revision",
+    metadata,
+    Column("id", BigInteger, primary_key=True, autoincrement=False),
+    Column("revision", BigInteger, nullable=False),
+)
+
+limit_workers = Table(
+    "limit_workers",
+    metadata,
+    Column("worker", Text, primary_key=True),
+    Column("seen_at", Double, nullable=False),
+)
+
+limit_leases = Table(
+    "limit_leases",
+    metadata,
+    Column("account", Text, primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("period", BigInteger, primary_key=True, autoincrement=False),
+    Column("worker", Text, primary_key=True),
+    Column("amount", BigInteger, nullable=False),
+    Index("ix_limit_leases_worker", "worker"),
+)
+
+# What calls of unknown cost count as.
+estimated_spend = Table(
+    "estimated_spend",
+    metadata,
+    Column("account", Text, primary_key=True),
+    Column("day", BigInteger, primary_key=True, autoincrement=False),
+    Column("nanos", BigInteger, nullable=False),
+    Column("calls", BigInteger, nullable=False),
+)
 
 
 class StoredKey(NamedTuple):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -27,21 +27,31 @@ from bardo.planning.workloads import (
     with_found,
     without_workload,
 )
-from bardo.routing.candidates import Candidate, CandidateIndex, CandidateList, Candidates
+from bardo.routing.candidates import (
+    NO_CONDITIONS,
+    Candidate,
+    CandidateIndex,
+    CandidateList,
+    Candidates,
+    Conditions,
+    RankedCandidate,
+    Refusals,
+    ranked,
+)
 from bardo.routing.decision import Strategy
-from bardo.routing.warm_candidates import WarmCandidates
 from bardo.services.facts.directory import Placement, ProviderDirectory
 from bardo.services.facts.health import HealthKeeper
 from bardo.services.facts.model_facts import ModelFacts
 from bardo.services.facts.price_book import PriceBook
 from bardo.services.facts.server_choice import ServerChoice, ServerFacts
 from bardo.values.errors import Unavailable
-from bardo.values.request import Request
+from bardo.values.request import Intent, Request
 
 if TYPE_CHECKING:
     # Loaded for the strategy `learned` alone.
     from bardo.routing.learned.router import LearnedState
     from bardo.services.facts.learned_routing import LearnedRouting
+
 
 _DAY = 86_400
 _DIEM = "diem"
@@ -260,3 +270,47 @@ class CallRouting:
         if known is None and not out:
             return candidate
         return msgspec.structs.replace(candidate, latency_ms=known, health="down" if out else candidate.health)
+
+
+class WarmCandidates:
+    """`candidates`, of which those named in `discounts` (provider and model) cost so much less, in USD per million tokens.
+
+    They have the conversation in their prompt cache. Leaving a warm cache costs once, in the call at hand; staying saves in every call to
+    come. So the present saving is divided by the number of calls that are expected.
+    """
+
+    def __init__(self, candidates: Candidates, discounts: Mapping[tuple[str, str], float]) -> None:
+        self._candidates = candidates
+        found = {name: _find(candidates, *name) for name in discounts}
+        self._warm = {
+            name: msgspec.structs.replace(one, stay_discount=discounts[name])
+            for name, one in found.items()
+            if one is not None
+        }
+
+    def __iter__(self) -> Iterator[Candidate]:
+        return (self._warm.get((one.provider, one.model), one) for one in self._candidates)
+
+    def search(self, intent: Intent, conditions: Conditions = NO_CONDITIONS) -> Iterator[tuple[RankedCandidate, ...]]:
+        """Yield the groups of `candidates`, and with them those that would not have been the best without the discount."""
+        left = dict(self._warm)
+        for group in self._candidates.search(intent, conditions):
+            found = []
+            for one in group:
+                warm = left.pop((one.candidate.provider, one.candidate.model), None)
+                found.append(one if warm is None else ranked(warm, intent))
+            yield tuple(found)
+        if intent.model is None:
+            further = tuple([ranked(one, intent) for one in left.values() if one.meets(intent, conditions)])
+            if further:
+                yield further
+
+    def refusals(self, intent: Intent, conditions: Conditions = NO_CONDITIONS) -> Refusals:
+        """Return who cannot do it, and why."""
+        return self._candidates.refusals(intent, conditions)
+
+
+def _find(candidates: Candidates, provider: str, model: str) -> Candidate | None:
+    """Return a candidate by its provider and model; None where it is not one."""
+    named = candidates.named(f"{provider}/{model}") if isinstance(candidates, CandidateIndex) else candidates
+    return next((one for one in named if (one.provider, one.model) == (provider, model)), None)

@@ -6,6 +6,7 @@ The ways to pay of one call are tried in order, and none is paid for twice.
 from __future__ import annotations
 
 import asyncio
+import base64
 import logging
 import threading
 from collections.abc import Awaitable, Callable, Sequence
@@ -15,7 +16,17 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import msgspec
 
 from bardo.accounting.cost import estimate
-from bardo.accounting.payments import Method, Payer, PaymentRules, Quote, Spending, cap_refusal, payment_order, quotes
+from bardo.accounting.payments import (
+    Method,
+    Payer,
+    PaymentRules,
+    Quote,
+    Spending,
+    cap_refusal,
+    dollars,
+    payment_order,
+    quotes,
+)
 from bardo.adapters.net.calls import Call, Deadlines, Reply, Transport
 from bardo.adapters.net.keys import Keyring
 from bardo.adapters.stores.database.problems import DatabaseProblem
@@ -23,7 +34,6 @@ from bardo.planning.route import Provider
 from bardo.services.facts.health import HealthKeeper
 from bardo.services.payments.challenge import Challenge, read_challenge, read_objection, read_settlement
 from bardo.services.payments.network import PaymentNetworks
-from bardo.services.payments.problems import quotable, still_open, unsettled
 from bardo.services.payments.signer import Authorization, Signer
 from bardo.values.error_cleaning import clean_error, printable
 from bardo.values.errors import RETRYABLE_STATUSES, BardoError, MalformedReply, ProviderError, Unavailable
@@ -35,6 +45,11 @@ if TYPE_CHECKING:
     from bardo.services.facts.price_book import PriceBook
     from bardo.services.payments.ledger import Ledger, LedgerEntry
     from bardo.values.request import Request
+
+
+PAYING_HEADERS = ("payment-signature", "x-payment")
+_HOW_TO_LOOK = "bardo payments list --open shows it, bardo payments reconcile asks the network"
+
 
 Send = Callable[[Call], Awaitable[Reply]]
 Result = TypeVar("Result")
@@ -516,3 +531,29 @@ class CallPayments:
             price = prices.price(target.provider, target.model, now)
             # A token has about four characters of prose, and three of code.
             self.estimate = estimate(price, len(attempt.wire.body) // 3, request.max_output_tokens)
+
+
+def quotable(headers: dict[str, str]) -> tuple[str, ...]:
+    """Return what a provider could quote of the header that pays, and nobody may see: all of it, and the signature in it."""
+    values = tuple(value for name, value in headers.items() if name in PAYING_HEADERS)
+    payloads = [msgspec.json.decode(base64.b64decode(value)) for value in values]
+    return (*values, *(payload["payload"]["signature"][2:] for payload in payloads))
+
+
+def unsettled(entry: LedgerEntry, why: str) -> PaymentUnsettled:
+    """Return the error of a call that was paid for, or may have been, and has no answer."""
+    took = "took" if entry.state == "settled" else "may have taken"
+    message = f"{entry.provider} {took} a payment of {dollars(entry.nanos)} and did not answer: {why}"
+    problem = PaymentUnsettled(message, hint=f"payment {entry.payment_id}: {_HOW_TO_LOOK}", provider=entry.provider)
+    problem.payment = entry.payment
+    return problem
+
+
+def still_open(entry: LedgerEntry) -> PaymentUnsettled:
+    """Return the error of a call whose like was paid for, while nobody knows what became of that payment."""
+    message = (
+        f"{entry.provider} is not paid again: an earlier payment of {dollars(entry.nanos)} for the same request is open"
+    )
+    problem = PaymentUnsettled(message, hint=f"payment {entry.payment_id}: {_HOW_TO_LOOK}", provider=entry.provider)
+    problem.payment = entry.payment
+    return problem

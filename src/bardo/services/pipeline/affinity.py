@@ -213,7 +213,7 @@ class Affinity:
     ) -> dict[tuple[str, str], float]:
         """Return by how much less a call of a session costs where its prompt is cached, in USD per million tokens, by provider and model.
 
-        What is saved in this call is spread over the calls that are expected; see `bardo.routing.warm_candidates`.
+        What is saved in this call is spread over the calls that are expected; see `bardo.services.facts.call_routing.WarmCandidates`.
         """
         places = self.warm.places(session) if session else {}
         if not places:

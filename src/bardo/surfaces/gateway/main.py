@@ -16,7 +16,7 @@ def create_app() -> ReloadingGateway:
     """Return the application of the configuration at hand, which applies what is changed there. Raises ConfigError."""
     settings = load_settings()
     if settings.telemetry.logs == "json":
-        from bardo.services.telemetry.json_logs import write_json_logs
+        from bardo.adapters.log_filter import write_json_logs
 
         write_json_logs()
     check_bind(settings.gateway, has_keys=has_keys(settings))

@@ -1,16 +1,18 @@
 """One request to the panel: a file, a form, a page, or an error as a page.
 
-Pages of live requests get one stream of server-sent events each, at most four messages a second.
+Pages of live requests get one stream of server-sent events each, at most four messages a second. With keys, whoever signs in
+with one may look; without keys, this machine alone.
 """
 
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import re
 import time
 from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING
+from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qsl, quote
 
 import msgspec
@@ -20,11 +22,10 @@ from bardo.dialects import DEFAULT_DIALECT
 from bardo.services.accounts.accounts import Accounts
 from bardo.surfaces.gateway.answer import Answer, error_headers, run_until_disconnect
 from bardo.surfaces.gateway.context import GatewayContext, mistake
-from bardo.surfaces.gateway.http import ClientDisconnected, Receive, Scope, header, query_of, read_body
-from bardo.surfaces.panel.access import check_machine, next_page, session_cookie, session_of, viewer_of
+from bardo.surfaces.gateway.http import ClientDisconnected, Receive, Scope, header, headers_of, query_of, read_body
 from bardo.surfaces.panel.pages import Download, Page, PanelRequest, Redirect, Viewer
 from bardo.surfaces.panel.panel import Panel, View
-from bardo.surfaces.panel.sessions import Session
+from bardo.surfaces.panel.sessions import SESSION_SECONDS, Session, Sessions
 from bardo.surfaces.panel.views import VIEWS
 from bardo.surfaces.panel.views.live import show_thinking
 from bardo.values.errors import (
@@ -39,8 +40,11 @@ from bardo.values.errors import (
     UnsupportedMediaType,
 )
 
-if TYPE_CHECKING:
-    from bardo.surfaces.panel.panel import Panel
+# A proxy on this machine sends what comes from elsewhere from here.
+_FORWARDED = (b"forwarded", b"x-forwarded-for", b"x-real-ip")
+_PORT = re.compile(r":([0-9]{1,5})$")
+_NEXT = re.compile(r"/panel(?:/[0-9A-Za-z._~%!$&'()*+,;=:@/?-]*)?")
+
 
 SECONDS_BETWEEN_MESSAGES = 0.25
 ALIVE_SECONDS = 15.0
@@ -329,3 +333,59 @@ async def _redirect(answer: Answer, location: str, headers: list[tuple[str, str]
 async def _send(answer: Answer, status: int, body: bytes, *, headers: list[tuple[str, str]]) -> None:
     own = [("cache-control", "no-store"), *SECURITY_HEADERS, *headers]
     await answer.page(body, HTML, status=status, headers=own)
+
+
+def check_machine(scope: Scope) -> None:
+    """Raise Forbidden for a request from another machine, for a panel without keys."""
+    client = scope.get("client")
+    forwarded = any(name in headers_of(scope) for name in _FORWARDED)
+    if client is None or forwarded or not _is_loopback(str(client[0])):
+        raise Forbidden(
+            "without keys the panel is for the machine that bardo runs on",
+            hint="make a key with `bardo keys create NAME --operator`, start the gateway again, and sign in with it",
+        )
+
+
+def viewer_of(session: Session | None, accounts: Accounts | None) -> Viewer | None:
+    """Return who looks, None where they have to sign in."""
+    if accounts is None:
+        return Viewer(operator=True)
+    account = accounts.active_account(session.account) if session is not None and session.account else None
+    return None if account is None else Viewer(account=account, operator=account.operator)
+
+
+def session_of(scope: Scope, sessions: Sessions) -> Session | None:
+    """Return the session of a request's cookie, None where there is none that holds."""
+    try:
+        found = SimpleCookie(header(scope, b"cookie")).get(cookie_name(scope))
+    except CookieError:
+        return None
+    return None if found is None else sessions.read(found.value)
+
+
+def session_cookie(scope: Scope, sessions: Sessions, session: Session) -> tuple[str, str]:
+    """Return the header that gives a browser the cookie of a session."""
+    secure = "; Secure" if "https" in (scope.get("scheme"), header(scope, b"x-forwarded-proto").lower()) else ""
+    text = f"{cookie_name(scope)}={sessions.write(session)}; Path=/panel; Max-Age={SESSION_SECONDS}"
+    return "set-cookie", f"{text}; HttpOnly; SameSite=Strict{secure}"
+
+
+def cookie_name(scope: Scope) -> str:
+    """Return the name of the cookie: browsers send cookies of one port to all ports, so each port has its own."""
+    found = _PORT.search(header(scope, b"host"))
+    return f"bardo_panel_{found[1]}" if found else "bardo_panel"
+
+
+def next_page(address: str) -> str:
+    """Return the page to show after signing in: one of the panel, whatever the request names."""
+    own = _NEXT.fullmatch(address) is not None and not address.startswith("/panel/sign-")
+    return address if own else "/panel"
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    mapped = getattr(address, "ipv4_mapped", None)
+    return (mapped or address).is_loopback

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bardo.routing.candidates import Candidate, CandidateIndex, CandidateList, Prices
 from bardo.routing.decision import decide
-from bardo.routing.warm_candidates import WarmCandidates
+from bardo.services.facts.call_routing import WarmCandidates
 from bardo.values.request import Intent
 
 CHEAP = Candidate(provider="one", model="cheap", prices=Prices(input=1.0, output=4.0), rating=0.6)

@@ -8,7 +8,7 @@ from hashlib import blake2b
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bardo.routing.rendezvous import BOUND, FREE, bounded, ranked
+from bardo.services.facts.server_choice import BOUND, FREE, bounded, ranked
 
 SERVERS = [f"vllm at 10.0.0.{place}:8000" for place in range(8)]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bardo.catalog.network_rows import blocked_networks, network_rows
+from bardo.adapters.net.addresses import blocked_networks, network_rows
 
 
 def test_every_row_has_an_owner_and_a_source_and_stands_once() -> None:
