@@ -360,6 +360,26 @@ def test_a_client_that_leaves_ends_the_summary(stream: bool) -> None:
         assert row.outcome == "cancelled"
 
 
+@pytest.mark.parametrize("field", ["previous_response_id", "conversation"])
+@pytest.mark.parametrize("path", ["", "/compact"])
+def test_a_conversation_that_only_its_provider_knows_is_not_summarized_without_it(path: str, field: str) -> None:
+    with compacting("deepseek") as running:
+        body = {"model": model_of("deepseek"), "input": [TRIGGER], field: "of_a_provider"}
+        found = httpx.post(f"{running.address}/v1/responses{path}", json=body, timeout=PATIENCE)
+        assert (found.status_code, found.json()["error"]["param"]) == (400, field)
+        assert running.arrived("deepseek") == []
+
+
+@pytest.mark.parametrize("path", ["", "/compact"])
+def test_a_model_that_nobody_serves_is_told_and_logged(path: str) -> None:
+    with compacting("deepseek") as running:
+        body = {"model": "nobody/m", "input": [*HISTORY, TRIGGER]}
+        found = httpx.post(f"{running.address}/v1/responses{path}", json=body, timeout=PATIENCE)
+        assert (found.status_code, found.json()["error"]["code"]) == (404, "unknown_model")
+        [row] = running.log.wait(lambda row: True)
+        assert row.outcome == "error"
+
+
 def test_summaries_count_on_the_limits_of_their_key(tmp_path: Path) -> None:
     with keyed_gateway(tmp_path, [Simulator("anthropic", script=script())]) as running:
         key = running.key(requests_per_minute=1)

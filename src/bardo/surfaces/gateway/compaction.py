@@ -27,6 +27,7 @@ from bardo.dialects.openai_responses.compaction import (
     summary_request,
     with_summaries,
 )
+from bardo.dialects.openai_responses.stored import missing_response
 from bardo.dialects.openai_responses.wire import NAME
 from bardo.dialects.shared.blocks import encode_all
 from bardo.dialects.shared.json_values import JsonObject
@@ -43,7 +44,7 @@ from bardo.surfaces.gateway.request_options import with_headers, with_trace
 from bardo.surfaces.gateway.routes import Route
 from bardo.values.blocks import UnknownBlock
 from bardo.values.degradation import Degradation, distinct
-from bardo.values.errors import BardoError, EmptyReply, shutdown_of
+from bardo.values.errors import BardoError, EmptyReply, InvalidRequest, shutdown_of
 from bardo.values.events import Event, Failed, Finish, ReplyStart, UnknownContent, UsageUpdate
 from bardo.values.reasoning import ReasoningChain
 from bardo.values.request import Request
@@ -66,8 +67,12 @@ async def read_summaries(context: GatewayContext, request: Request, route: Route
 
 
 async def targets_to_summarize(context: GatewayContext, request: Request) -> tuple[Target, ...] | None:
-    """Return who is asked for a conversation that is to be compacted here; None where each of them does that itself. Raises BardoError."""
-    targets = (await context.services.routing.find(request))[1].targets
+    """Return who is asked for a conversation that is to be compacted here; None where each of them does that itself, or nobody is found."""
+    try:
+        targets = (await context.services.routing.find(request))[1].targets
+    except BardoError:
+        # The call itself says so, and is in the log.
+        return None
     rows = [target.provider.row for target in targets]
     return None if all(compaction_path(row.id, row.dialect) for row in rows) else targets
 
@@ -78,6 +83,14 @@ class Compactor:
     def __init__(
         self, context: GatewayContext, route: Route, request: Request, caller: Caller, targets: tuple[Target, ...]
     ) -> None:
+        """Raises UnknownPreviousResponse and InvalidRequest for a conversation that goes on from what nobody here knows."""
+        body = request.body or {}
+        if previous := body.get("previous_response_id"):
+            raise missing_response(str(previous))
+        if body.get("conversation") or body.get("prompt"):
+            name = "conversation" if body.get("conversation") else "prompt"
+            message = f"only the provider that keeps the {name} knows what there is to compact"
+            raise InvalidRequest(message, hint="send the whole conversation as input", param=name)
         why = "the provider compacts no conversations: the model that is asked has summarized this one"
         self._lost = [Degradation("compaction", sent="summary", why=why)]
         self._context = context
@@ -117,7 +130,9 @@ class Compactor:
         windows = [window for target in self._targets if (window := self._context.services.facts.of(target).context)]
         window, estimates, tenant = min(windows, default=0), self._context.prompt_estimates, self._caller.tenant
         request = await run_by_size(size_of(self._request), partial(summary_request, self._request, self._arrival))
-        tokens = max(estimates.estimate(request, target, tenant) for target in self._targets)
+        tokens = await run_by_size(
+            size_of(request), lambda: max(estimates.estimate(request, target, tenant) for target in self._targets)
+        )
         if not window or tokens < window:
             try:
                 return await self._ask(request)
