@@ -99,8 +99,10 @@ def decode_request(body: bytes, arrival: Arrival) -> Request:
 
 
 def _without_clouds_form(fields: JsonObject, arrival: Arrival) -> tuple[JsonObject, dict[str, str]]:
-    """Return the body that Anthropic itself takes, and its headers: clouds take the version and the betas in the body, and the model and
-    whether it streams in the path."""
+    """Return the body that Anthropic itself takes, and its headers.
+
+    Clouds take the version and the betas in the body, and have the model and whether it streams in the path.
+    """
     own = {name: fields.pop(name) for name in ("anthropic_version", "anthropic_beta") if name in fields}
     betas = read(own, wire.CloudFields, "").anthropic_beta or []
     names = [header_value(name, f"anthropic_beta[{place}]") for place, name in enumerate(betas)]

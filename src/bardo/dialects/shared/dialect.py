@@ -435,11 +435,8 @@ class Dialect:
 
     def _with_attribution(self, request: Request, row: ProviderRow, losses: Losses) -> Request:
         """Return the request with what the provider gets of the line by which Claude Code names itself."""
-        line, why = (
-            request.attribution,
-            "only Claude's own providers read it, and elsewhere it would change the head of the prompt",
-        )
-        sent = ""
+        line, sent = request.attribution, ""
+        why = "only Claude's own providers read it, and elsewhere it would change the head of the prompt"
         if request.dialect in self._declaration(request).speaks and row.attribution:
             why = "this provider takes it for a part of the prompt, so what differs between two requests is left out"
             sent = line if row.attribution == "whole" else stable_attribution(line)

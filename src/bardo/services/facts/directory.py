@@ -210,7 +210,7 @@ class ProviderDirectory:
         if placed.problems and asks:
             await self.discover(seconds=PLACING_SECONDS)
             placed = self._place_all(self._names_behind(models))
-        if len(models) == 1 and (meant := self._meant(models[0])) != models[0]:
+        if len(models) == 1 and (meant := self.meant(models[0])) != models[0]:
             placed = msgspec.structs.replace(placed, meant=meant)
         if not placed.targets:
             problem = placed.problems[0]
@@ -253,13 +253,13 @@ class ProviderDirectory:
         known = self._names.get(model)
         if known is not None:
             return known
-        meant = self._meant(model)
+        meant = self.meant(model)
         found = self.aliases.find(meant)
         listed = found.suffix is not None and any(provider.lists(meant) for provider in self._providers)
         found = ResolvedModel(meant) if listed else with_thinking_name(found, self._providers)
         return _remember(self._names, model, found)
 
-    def _meant(self, model: str) -> str:
+    def meant(self, model: str) -> str:
         """Return the name that a client means by one that leads nowhere by itself.
 
         It may be `anthropic/` before any name, by which agents that keep Claude's names alone find it in a list, an ARN of AWS that holds a

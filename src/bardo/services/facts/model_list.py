@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import Sequence
 
@@ -22,6 +23,7 @@ from bardo.values.errors import UnknownModel
 from bardo.values.operations import ModelInfo
 from bardo.values.request import Operation
 
+_SLICE = 200
 _MOST_PREFIXES = 3
 """How often a provider's id may stand before a model of it, where others list the names with fewer."""
 
@@ -45,7 +47,7 @@ async def listed_models(directory: ProviderDirectory, *, seconds: float | None =
     return [*models.values(), *(_workload_info(one.model_name, one) for one in routes)]
 
 
-def with_claude_names(directory: ProviderDirectory, models: Sequence[ModelInfo]) -> list[ModelInfo]:
+async def with_claude_names(directory: ProviderDirectory, models: Sequence[ModelInfo]) -> list[ModelInfo]:
     """Return the models, those that can be asked for a reply with a name that begins as Claude's do too, and these names first.
 
     That is its own name, an alias of the operator's, or its name behind `anthropic/`. A model for which none of these is free has its own
@@ -54,13 +56,16 @@ def with_claude_names(directory: ProviderDirectory, models: Sequence[ModelInfo])
     shown = [one for one in models if one.id.startswith(picker().begins)]
     others = [one for one in models if not one.id.startswith(picker().begins)]
     taken, named = {one.id for one in models}, {(one.provider, one.model) for one in shown}
-    for one in others:
+    for place, one in enumerate(others):
+        if place % _SLICE == _SLICE - 1:
+            # Providers may list thousands: others have a turn.
+            await asyncio.sleep(0)
         if "generate" not in one.operations or (not one.route and (one.provider, one.model) in named):
             continue
         own = (one.id, *(() if one.route else (f"{one.provider}/{one.model}",)))
         for behind in own:
             name = picker().prefix + behind
-            if name not in taken and len(name) <= MAX_MODEL_NAME and directory.found(name) == directory.found(behind):
+            if name not in taken and len(name) <= MAX_MODEL_NAME and directory.meant(name) == behind:
                 shown.append(msgspec.structs.replace(one, id=name, display_name=one.id))
                 break
     return [*shown, *others]

@@ -77,7 +77,7 @@ async def list_models(context: GatewayContext, route: Route, scope: Scope, recei
     models = await models_for(context, scope)
     form = _models_form(route)
     if form.keeps_claude:
-        models = with_claude_names(directory, models)
+        models = await with_claude_names(directory, models)
     query = dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
     body, late = form.encode_list(models, query), directory.late
     if not late:
