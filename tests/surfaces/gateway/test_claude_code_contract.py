@@ -12,11 +12,17 @@ from typing import Any
 from urllib.parse import quote
 
 import anthropic
+import msgspec
 import pytest
 
+from bardo.adapters.config.settings import parse_settings, provider_of
 from bardo.adapters.net.client import Call
 from bardo.adapters.net.fake import FakeReply
+from bardo.catalog.load import builtin
+from bardo.dialects import dialect
 from bardo.simulators import Fault, Script, Turn
+from bardo.values.blocks import TextBlock
+from bardo.values.request import Message, Request
 from docs.test_examples import ROOT
 from support.any_model import Simulator
 from support.gateway import House, house
@@ -231,6 +237,46 @@ def test_a_reply_that_was_kept_is_given_whatever_the_attribution() -> None:
             body = with_block(f"x-anthropic-billing-header: cc_version=2.1.330.{end}", "deepseek/m1")
             answer = request(running.address, "POST", "/v1/messages", body)
             assert answer.headers["x-bardo-cache"].startswith(cache)
+
+
+def test_each_row_of_a_provider_says_what_becomes_of_the_attribution() -> None:
+    request = Request(
+        model="m", messages=(Message("user", (TextBlock("hi"),)),), dialect="anthropic_messages", attribution=BLOCK
+    )
+    stable = "x-anthropic-billing-header: cc_version=2.1.330; cc_entrypoint=sdk-cli;"
+    kept = {"whole": BLOCK, "stable": stable, "": None}
+    rows = [row for row in builtin().providers if row.dialect in ("anthropic_messages", "bedrock_invoke")]
+    assert {row.attribution for row in rows} == {"whole", "stable"}
+    assert [row.id for row in rows if row.attribution == "whole"] == ["anthropic"]
+    for row in (one for first in builtin().providers for one in first.at_endpoints):
+        asked = msgspec.structs.replace(request, model="anthropic.claude-opus-4-8")
+        wire = dialect(row.dialect).encode_request(asked, row)
+        body = json.loads(wire.body)
+        wanted = kept[row.attribution]
+        assert body.get("system") == wanted if wanted else "x-anthropic-billing-header" not in str(body), row.id
+        assert ("attribution" in [one.what for one in wire.degraded]) == (wanted != BLOCK), row.id
+    # Nothing that is the same in all requests is nothing to send.
+    nameless = msgspec.structs.replace(
+        request, model="anthropic.claude-opus-4-8", attribution="x-anthropic-billing-header: cch=1;"
+    )
+    vertex_row = builtin().provider("vertex-anthropic")
+    assert vertex_row is not None
+    assert "system" not in json.loads(dialect("anthropic_messages").encode_request(nameless, vertex_row).body)
+
+
+def test_a_server_of_which_only_the_dialect_is_known_gets_the_stable_attribution() -> None:
+    text = '[[providers]]\nid = "mine"\ndialect = "anthropic_messages"\nbase_url = "http://one.invalid/v1"\n'
+    text += '[[providers]]\nid = "other"\npreset = "anthropic"\nbase_url = "http://two.invalid/v1"\n'
+    settings = parse_settings(text)
+    assert [provider_of(entry, "").row.attribution for entry in settings.providers] == ["stable", "whole"]
+
+
+def test_a_marker_of_the_attribution_block_is_reported_where_the_block_is_left_out(running: House) -> None:
+    block = {"type": "text", "text": BLOCK, "cache_control": {"type": "ephemeral"}}
+    body = {"model": UPSTREAMS["deepseek"], "max_tokens": 50, "system": [block, *SYSTEM[1:]], "messages": TURNS}
+    answer = request(running.address, "POST", "/v1/messages", body)
+    assert "attribution.cache_control" in answer.headers["x-bardo-degraded"]
+    assert "x-anthropic-billing-header" not in json.dumps(running.last("deepseek"))
 
 
 DISCOVERY = {"anthropic-version": "2023-06-01", "authorization": "Bearer any"}
