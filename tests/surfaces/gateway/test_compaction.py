@@ -138,6 +138,7 @@ def test_the_endpoint_answers_with_what_the_user_said_and_the_item(provider: str
         assert [item.type for item in made.output] == ["message", "message", "compaction"]
         assert [item.role for item in made.output[:2]] == ["user", "user"]
         assert made.usage.input_tokens
+        assert running.last(provider)["stream"] is True
         [row] = running.log.wait(lambda row: True)
         assert reply.headers["x-bardo-request-id"] == row.request_id
         assert reply.headers["x-bardo-provider"] == provider

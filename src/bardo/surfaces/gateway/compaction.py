@@ -94,7 +94,8 @@ class Compactor:
         why = "the provider compacts no conversations: the model that is asked has summarized this one"
         self._lost = [Degradation("compaction", sent="summary", why=why)]
         self._context = context
-        self._arrival = route.arrival
+        # A summary takes long to write: a provider that streams it shows that it is at work.
+        self._arrival = msgspec.structs.replace(route.arrival, stream=None)
         self._request = request
         self._caller = caller
         self._targets = targets
