@@ -348,6 +348,7 @@ def _marked(state: Opaque, origin: Origin) -> Opaque:
 
 _ROUNDS_BEYOND = 2
 _MOST_SEARCH_ARGUMENTS = 20_000
+_MOST_ID = 48
 _NO_ID = re.compile(r"[^a-zA-Z0-9_]")
 
 
@@ -385,7 +386,8 @@ class ToolSearchFunction:
         self._loaded |= {tool.name: tool for tool in found if tool.name not in self._loaded}
         declared = dialect(self._request.dialect).reply
         form = None if declared is None else declared.tool_searches
-        key = f"{self._searches:02d}{_NO_ID.sub('', call.id)[-16:]}"
+        # The model's own id, so that it reads the same call in its next turn, and the prompt that was cached.
+        key = f"{self._searches:02d}{_NO_ID.sub('', call.id)[-_MOST_ID:]}"
         names = [tool.name for tool in found]
         values = [] if form is None else form.write(self._request, key, self._plan.tool, arguments, names, error)
         events = tuple(UnknownContent(block + at, self._request.dialect, value) for at, value in enumerate(values))

@@ -535,7 +535,8 @@ def _write_search(
             )
         elif known is not None:
             tools.append(known.fields)
-    status = {"call_id": f"tsc_bardo_{key}", "execution": "server", "status": "incomplete" if error else "completed"}
+    # Behind the number of the search stands the id of the model's own call.
+    status = {"call_id": key[2:] or key, "execution": "server", "status": "incomplete" if error else "completed"}
     return [
         {"type": "tool_search_call", "id": f"tsc_bardo_{key}", "arguments": arguments, **status},
         {"type": TOOL_SEARCH_OUTPUT, "id": f"tso_bardo_{key}", "tools": tools, **status},

@@ -157,8 +157,9 @@ class ToolSearchForm:
     """How a dialect lets a provider search for tools that are loaded when they are needed.
 
     `asked` says of a tool of a request by what it searches, empty for any other tool. `reader` returns, for a request, what reads a block
-    of its history, None for a block that is no part of a search. `write` gives the blocks of a search: for a request, a key that is unique
-    in the reply, the name of the search tool, the arguments, what was found, and an error in Anthropic's words, empty where there is none.
+    of its history, None for a block that is no part of a search. `write` gives the blocks of a search: for a request, a key (the number of
+    the search in two digits, and the id of the model's call, which `reader` finds again), the name of the search tool, the arguments, what
+    was found, and an error in Anthropic's words, empty where there is none.
     """
 
     asked: Callable[[Tool], Literal["regex", "words", ""]]
