@@ -156,16 +156,24 @@ def claude_code_by(variables: Mapping[str, str], model: str, question: str, fold
 
 
 def codex(
-    address: str, model: str, question: str, folder: Path, *, provider_name: str = "bardo", compacts_from: int = 0
+    address: str,
+    model: str,
+    question: str,
+    folder: Path,
+    *,
+    provider_name: str = "bardo",
+    compacts_from: int = 0,
+    websockets: bool = False,
 ) -> str:
-    """Return the answer of Codex to a question; it may run commands.
+    """Return the answer of Codex to a question; it may run commands, and use `websockets`.
 
     With a provider that is called OpenAI it leaves compaction to the server; `compacts_from` is from how many tokens on it compacts.
     """
     settings = folder / "home" / ".codex"
     more = f"model_auto_compact_token_limit = {compacts_from}" if compacts_from else ""
     settings.mkdir(parents=True, exist_ok=True)
-    (settings / "config.toml").write_text(_CODEX.format(model=model, address=address, name=provider_name, more=more))
+    own = _CODEX.format(model=model, address=address, name=provider_name, more=more)
+    (settings / "config.toml").write_text(f"{own}supports_websockets = true\n" if websockets else own)
     said = [program("codex"), "exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", question]
     return _run(said, folder, {"BARDO_API_KEY": "k"}).stdout
 

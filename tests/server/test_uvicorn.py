@@ -12,11 +12,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from websockets.exceptions import InvalidStatus
 
 from support.gateway import Watched
 from support.patience import PATIENCE, read_line
 from support.raw import RawClient, head, post
 from support.talk import Caller, ask, body_for, path_for
+from surfaces.gateway.test_websockets import talk
 
 pytestmark = [pytest.mark.each_python, pytest.mark.skipif(sys.platform == "win32", reason="is ended by SIGTERM")]
 
@@ -65,6 +67,19 @@ def test_whole_and_streamed_calls_are_answered_and_an_end_comes_in_order(tmp_pat
             assert raw.reply().json["error"]["code"] == "invalid_request"
         process.send_signal(signal.SIGTERM)
         assert process.wait(PATIENCE) in (0, -signal.SIGTERM)
+
+
+def test_websockets_are_served_and_refused(tmp_path: Path) -> None:
+    with Watched("deepseek").running() as provider, served_by_uvicorn(tmp_path, provider.base_url) as (address, _):
+        with talk(address) as client:
+            first = client.ask(model="deepseek/deepseek-reasoner", input="What is 27 * 43?")
+            last = client.ask(model="deepseek/deepseek-reasoner", input="And now?", previous_response_id=first["id"])
+            assert last["previous_response_id"] == first["id"]
+            assert client.refused(model="nobody/has-it", input="Hi.")["status"] == 404
+        with pytest.raises(InvalidStatus) as refused, talk(address, path="/v1/models"):
+            pass
+        # Its older versions can only say 403.
+        assert refused.value.response.status_code in (403, 426)
 
 
 def test_a_client_that_leaves_ends_its_call(tmp_path: Path) -> None:

@@ -219,6 +219,9 @@ def test_no_canary_of_two_logins_side_by_side_is_kept_anywhere(
             told.append(answer.text + str(answer.headers))
         told.append(httpx.get(f"{running.address}/v1/responses/{answer.json()['id']}", headers=headers).text)
         own = {"x_bardo_key": keys[0], "chatgpt_account_id": "acc-canary4"}
+        by_path = f"/k/{keys[1]}/v1/responses"
+        with talk(running.address, chat, by_path, chatgpt_account_id="acc-canary4") as client:
+            assert client.ask(model=GPT, input="Hi.")["status"] == "completed"
         with talk(running.address, chat, **own) as client:
             client.send(model=GPT, input="Hi.")
             told.append(str(client.until()))

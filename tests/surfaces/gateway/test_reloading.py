@@ -25,6 +25,7 @@ from support.any_model import Simulator
 from support.own_threads import own_threads
 from support.patience import PATIENCE
 from support.talk import Caller, ask, body_for, path_for, request
+from surfaces.gateway.test_websockets import talk
 
 ENVIRONMENT = {"LAB_KEY": "sk-lab", "CLIENT_KEY": "sk-client"}
 READ = "the configuration was read again"
@@ -87,6 +88,22 @@ def log_at(tmp_path: Path, more: str = "") -> str:
 
 def provider_of(address: str, **asked: object) -> str:
     return ask(address, "openai_chat", "kimi-k3", **asked).headers["x-bardo-provider"]  # type: ignore[arg-type]
+
+
+def test_the_next_request_of_a_websocket_follows_the_new_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with (
+        Simulator("moonshot").running() as near,
+        Simulator("moonshot").running() as far,
+        served(tmp_path, log_at(tmp_path) + provider("near", near.base_url), monkeypatch, caplog) as gateway,
+        talk(gateway.address) as client,
+    ):
+        client.ask(model="kimi-k3", input="One.")
+        gateway.write(log_at(tmp_path) + provider("far", far.base_url))
+        wait_until(lambda: not gateway.gateway._earlier)
+        client.send(model="kimi-k3", input="Two.")
+        assert client.until()[0]["response"]["headers"]["x-bardo-provider"] == "far"
 
 
 def test_new_requests_follow_the_new_file_and_an_open_stream_its_own(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,8 @@ from bardo.adapters.config.settings import GatewaySettings
 from bardo.adapters.stores.response_store import ResponseStore
 from bardo.adapters.stores.state import MemoryStore
 from bardo.simulators import Script, ToolCall, Turn
-from bardo.surfaces.gateway.websocket import _Memory, _rate_limits
+from bardo.surfaces.gateway.websocket import OpenSockets, _Memory, _rate_limits
+from bardo.values.errors import Overloaded
 from support.any_model import Simulator
 from support.gateway import House, Watched, house, model_of
 from support.keyed_gateway import PRICE, keyed_gateway
@@ -231,6 +232,16 @@ def test_an_error_has_the_status_and_the_headers_of_http_and_the_connection_goes
         client.ask(model=model_of("deepseek"), input="Hi.")
 
 
+@pytest.mark.filterwarnings("ignore:connect")
+def test_what_is_to_steer_a_reply_is_given_back(town: House) -> None:
+    with openai_client(town.address).responses.connect() as connection:
+        send: Any = connection.send
+        send({"type": "response.steer", "previous_response_id": "resp_1", "input": "Rather in French."})
+        event: Any = next(iter(connection))
+        assert (event.type, event.error.code) == ("response.steer.failed", "steering_not_supported")
+        assert (event.steer.input, event.steer.previous_response_id) == ("Rather in French.", "resp_1")
+
+
 def test_each_request_is_a_call_in_the_log_and_its_first_event_tells_the_headers(town: House) -> None:
     with talk(town.address) as client:
         client.send(model=model_of("deepseek"), input="Hi.", top_k=3, truncation="auto")
@@ -409,6 +420,28 @@ def test_a_memory_holds_what_others_go_on_from_and_counts_it_once() -> None:
     while not memory.is_empty():
         memory.forget_oldest()
     assert memory.bytes == 0
+
+
+def test_whoever_remembers_most_forgets_first() -> None:
+    class Open:
+        def __init__(self, sizes: Sequence[int]) -> None:
+            self.memory = _Memory(1000)
+            for number, size in enumerate(sizes):
+                self.memory.put(str(number), None, b"a" * size)
+
+    small, large = Open([10, 10]), Open([40, 30, 20])
+    sockets: Any = OpenSockets()
+    sockets.add(small, "one", 1)
+    sockets.add(large, "two", 1)
+    sockets.make_room(60)
+    assert (small.memory.bytes, large.memory.bytes) == (20, 20)
+    assert large.memory.find("2") is not None
+    with pytest.raises(Overloaded):
+        sockets.add(Open([]), "one", 1)
+    sockets.remove(small, "one")
+    sockets.add(small, "one", 1)
+    sockets.make_room(0)
+    assert (small.memory.bytes, large.memory.bytes) == (0, 0)
 
 
 def test_websockets_are_on_unless_they_are_turned_off() -> None:

@@ -278,6 +278,9 @@ class ResponsesSocket:
             if len(body) > self._settings.max_body_bytes:
                 raise TooLarge(f"the message is over {self._settings.max_body_bytes} bytes", hint="send less")
             fields = await run_by_size(len(body), lambda: _fields(body))
+            if _text(fields.get("type")) == "response.steer":
+                await self.event(_unsteered(fields), None)
+                return
             lane = self._lane_of(fields)
             if lane is not None and lane not in self._named and len(self._named) >= _MOST_LANES:
                 await self._tell(_too_many_lanes(), lane)
@@ -608,6 +611,14 @@ def _history(last: _Remembered) -> list[bytes]:
         turns.append(at.items)
         at = at.before
     return [items for items in reversed(turns) if items]
+
+
+def _unsteered(fields: Raw) -> bytes:
+    """Return the event that gives back what was to steer a reply: no provider is told anything while it answers."""
+    message = "a reply is not steered here: send the input with the next response.create"
+    error = {"code": "steering_not_supported", "message": message, "type": "invalid_request_error"}
+    steer = {name: fields.get(name, msgspec.Raw(b'""')) for name in ("input", "previous_response_id")}
+    return msgspec.json.encode({"type": "response.steer.failed", "error": error, "steer": steer, "sequence_number": 0})
 
 
 def _expired(seconds: float) -> _Named:
