@@ -190,13 +190,15 @@ def test_what_is_printed_starts_a_program_as_running_it_does(
     monkeypatch.setenv("CLAUDE_CODE_USE_BEDROCK", "1")
     if key:
         monkeypatch.setenv("BARDO_API_KEY", key)
-    printed = bardo("run", "--print", "--model", "a model", agent, "--", "-p", "it's $HOME")
+    printed = bardo("run", "--print", "--model", "a model", agent, "--", "-p", "it's $HOME {key}", "", "'")
     assert printed.code == 0, printed.err
     assert not key or key not in printed.out
     subprocess.run(["sh", "-e", "-c", printed.out], check=True, cwd=folder)
     found = told(folder)
     row = agent_rows()[agent]
-    wanted = row.start(["-p", "it's $HOME"], {}, address="http://127.0.0.1:8484", key=key or "any", model="a model")
+    wanted = row.start(
+        ["-p", "it's $HOME {key}", "", "'"], {}, address="http://127.0.0.1:8484", key=key or "any", model="a model"
+    )
     assert found["arguments"] == wanted.arguments
     left = {"ANTHROPIC_API_KEY", "CLAUDE_CODE_USE_BEDROCK"}.difference(row.unset)
     told_of = {name: value for name, value in wanted.environment.items() if not name.lower().startswith("no_proxy")}

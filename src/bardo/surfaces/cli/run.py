@@ -75,12 +75,14 @@ def _print_start(row: AgentRow, command: str, arguments: list[str], settings: Se
     variable = next((name for name in KEY_VARIABLES if os.environ.get(name, "").strip()), "")
     if not variable and has_keys(settings):
         variable = KEY_VARIABLES[0]
-    key = "{key}" if variable else _NO_KEY
+    # No argument and no variable can hold this, so that it stands for the key alone.
+    key = "\0" if variable else _NO_KEY
     proxies = {name: value for name in ("NO_PROXY", "no_proxy") if (value := os.environ.get(name))}
     start = row.start(arguments, proxies, address=address_of(settings), key=key, model=model)
 
     def quoted(text: str) -> str:
-        return shlex.quote(text).replace("{key}", f"'\"${variable}\"'").removeprefix("''").removesuffix("''")
+        parts = [shlex.quote(part) if part else "" for part in text.split("\0")]
+        return f'"${variable}"'.join(parts) or "''"
 
     lines = [f"export {name}={quoted(value)}" for name, value in sorted(start.environment.items())]
     lines += [f"unset {' '.join(row.unset)}"] if row.unset else []
