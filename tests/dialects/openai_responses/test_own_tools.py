@@ -49,6 +49,21 @@ def request(**fields: Any) -> Request:
     return RESPONSES.decode_request(json.dumps(body).encode(), Arrival())
 
 
+def test_a_search_that_bardo_made_is_sent_on_without_the_id_that_it_gave() -> None:
+    items: list[dict[str, Any]] = [
+        {"type": "tool_search_call", "id": "tsc_bardo_01c", "call_id": "c", "execution": "server", "arguments": {}},
+        {"type": "tool_search_output", "id": "tso_1", "call_id": "c", "execution": "server", "tools": []},
+    ]
+    body = json.dumps({"model": "m", "input": items}).encode()
+    request = RESPONSES.decode_request(body, Arrival())
+    values = [
+        block.value for message in request.messages for block in message.blocks if isinstance(block, UnknownBlock)
+    ]
+    assert values == [{name: value for name, value in items[0].items() if name != "id"}, items[1]]
+    assert request.body is not None
+    assert request.body["input"] == items
+
+
 def test_the_history_is_written_again_as_it_came() -> None:
     row = next(row for row in builtin().providers if row.dialect == "openai_responses")
     assert json.loads(RESPONSES.encode_request(request(), row).body)["input"] == HISTORY
@@ -56,7 +71,7 @@ def test_the_history_is_written_again_as_it_came() -> None:
 
 @pytest.mark.parametrize("odd", [5, 1.5, True, "find", {"type": "function"}, ["find", None], None])
 def test_what_lists_no_tools_lists_none(odd: Any) -> None:
-    items = [
+    items: list[dict[str, Any]] = [
         *HISTORY[:-1],
         {"type": "tool_search_output", "call_id": "c3", "execution": "client", "tools": odd},
         {"type": "additional_tools", "tools": odd},

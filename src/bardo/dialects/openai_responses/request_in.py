@@ -315,7 +315,7 @@ class _InputReader:
         """Take a search for tools and what it found, where the client searched; a provider's own is passed on."""
         call_id, kind = item.get("call_id"), item["type"]
         if item.get("execution") != "client" or not isinstance(call_id, str):
-            self._say(UnknownBlock(NAME, item))
+            self._say(UnknownBlock(NAME, _without_made_id({**item})))
             return
         self._names[call_id] = SEARCH
         rest = {name: one for name, one in item.items() if name not in _SEARCH and one is not None}
