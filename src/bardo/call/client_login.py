@@ -7,7 +7,7 @@ other one only the client knows whose it is: it goes to the provider that the cl
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
 import msgspec
@@ -56,16 +56,21 @@ class ClientLogin:
 
         `alone`: the client's request leads to this provider and to no other that could be meant.
         """
+        unknown: dict[str, str] = {}
         for name, value in self._headers.items():
-            owner, form = known_form(_bare(value), frozenset(self.beside))
-            if form is None:
-                if alone:
-                    return {name: value}
-            elif owner == provider.row.id:
+            owners = known_forms(_bare(value), frozenset(self.beside))
+            form = owners.get(provider.row.id)
+            if form is not None:
                 given = f"Bearer {_bare(value)}" if form.header == "authorization" else _bare(value)
-                passed = {one: self.beside[one] for one in form.passes if one in self.beside}
-                return {**form.headers, **passed, form.header: given}
-        return {}
+                return {**form.headers, **self._passed(form.passes), form.header: given}
+            if not owners and not unknown:
+                unknown = {name: value}
+        if not unknown or not alone:
+            return {}
+        return {**self._passed([one for form in provider.row.logins for one in form.passes]), **unknown}
+
+    def _passed(self, names: Iterable[str]) -> dict[str, str]:
+        return {one: self.beside[one] for one in names if one in self.beside}
 
 
 def login_of_headers(fields: Mapping[str, str], *, gateway_key: str = "") -> ClientLogin | None:
@@ -88,18 +93,16 @@ def headers_beside() -> frozenset[str]:
     return frozenset(name for row in builtin().providers for form in row.logins for name in form.passes)
 
 
-def known_form(value: str, beside: frozenset[str]) -> tuple[str, LoginForm | None]:
-    """Return whose credential one is by its form, and the form: the one that says most of it."""
+def known_forms(value: str, beside: frozenset[str]) -> dict[str, LoginForm]:
+    """Return whose credential one is by its form, by the ids of the catalog's rows: by the form that says most of it."""
     fitting = [
         (len(form.begins) + (1000 if form.beside else 0), row.id, form)
         for row in builtin().providers
         for form in row.logins
         if value.startswith(form.begins) and (not form.beside or form.beside in beside)
     ]
-    if not fitting:
-        return "", None
-    _, owner, form = max(fitting, key=lambda one: one[0])
-    return owner, form
+    most = max((said for said, _, _ in fitting), default=0)
+    return {owner: form for said, owner, form in fitting if said == most}
 
 
 def with_logins(

@@ -77,6 +77,9 @@ async def send_wire(
     call = Call(method="POST", url=url, headers=headers, body=wire.body, provider=provider.id)
     if provider.row.auth == "google":
         await services.keyring.prepare(provider)
+    if provider.row.auth == "client":
+        # Its client pays it, and no wallet of the operator's.
+        payments = None
     if payments is not None and (methods := payments.order(services, provider)):
         reply = await payments.send(services, provider, call, key, methods, partial(_refusal, sent=wire.body))
     else:

@@ -48,7 +48,7 @@ _CLIENT_PREFIXES = (b"x-claude-code-", b"x-codex-")
 _KEYS = (b"authorization", b"x-api-key", b"x-goog-api-key", b"api-key")
 GATEWAY_KEY = b"x-bardo-key"
 """The header of the gateway's own key for clients whose login, in the usual headers, is for a provider."""
-_KEY_IN_PATH = re.compile(r"/k/([^/]+)(/.*)")
+_KEY_IN_PATH = re.compile(r"/k/([^/]+)(/.*)?")
 _ACCESS_HEADERS = frozenset((b"host", b"origin", b"upgrade", b"content-type", b"content-encoding"))
 _READ = _OPTION_HEADERS | _DIALECT_HEADERS | _CLIENT_HEADERS | _ACCESS_HEADERS | frozenset((*_KEYS, GATEWAY_KEY))
 # A gateway without keys is sent words like `any` for one, which are in many a header.
@@ -421,7 +421,7 @@ def without_path_key(scope: Scope) -> Scope:
 def path_without_key(path: str) -> str:
     """Return a path without the gateway's key at its beginning."""
     found = _KEY_IN_PATH.fullmatch(path)
-    return path if found is None else found[2]
+    return path if found is None else found[2] or "/"
 
 
 def _keys_in_query(query: bytes) -> list[str]:
