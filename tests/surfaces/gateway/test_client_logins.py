@@ -22,6 +22,7 @@ from bardo.planning.route import Provider, Target
 from bardo.services.facts.directory import Placement
 from bardo.simulators import Incoming
 from bardo.surfaces.cli.provider_checks import check_providers
+from bardo.surfaces.gateway.callers import Caller, caller_of, without_path_key
 from bardo.values.errors import ConfigError, Unauthorized
 from support.any_model import Simulator
 from support.keyed_gateway import PRICE, KeyedGateway, keyed_gateway
@@ -378,6 +379,26 @@ def test_a_login_shows_nothing_and_is_none_of_the_gateways_keys() -> None:
     assert login_of_headers({"x-api-key": "same"}, gateway_key="same") is None
     assert login_of_headers({"authorization": "AWS4-HMAC-SHA256 Credential=a/b"}) is None
     assert login_of_headers({"authorization": "Bearer ", "x-api-key": " "}) is None
+
+
+def test_callers_with_two_logins_are_two_and_without_one_as_before() -> None:
+    def caller(path: str = "/v1/messages", **fields: str) -> Caller:
+        lines = [(name.replace("_", "-").encode(), value.encode()) for name, value in fields.items()]
+        return caller_of(without_path_key({"type": "http", "path": path, "headers": lines, "query_string": b""}))
+
+    team = caller(x_bardo_key="team")
+    assert (team.key, team.login) == ("team", None)
+    assert team.tenant == caller(authorization="Bearer team").tenant == caller("/k/team/v1/messages").tenant
+    one, two = (caller(x_bardo_key="team", authorization=f"Bearer {name}") for name in ("one", "two"))
+    assert (
+        len({team.tenant, one.tenant, two.tenant, caller(x_bardo_key="other", authorization="Bearer one").tenant}) == 4
+    )
+    assert one.tenant == caller("/k/team/v1/messages", authorization="Bearer one").tenant
+    assert (one.key, repr(one.login)) == ("team", "ClientLogin(…)")
+    assert caller(x_bardo_key="team", x_api_key="team").login is None
+    alone = caller(authorization="Bearer one")
+    assert alone.key == "one"
+    assert alone.login is not None
 
 
 def test_a_provider_of_clients_logins_has_no_key_of_its_own() -> None:
