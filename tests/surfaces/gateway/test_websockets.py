@@ -17,7 +17,7 @@ from bardo.adapters.config.settings import GatewaySettings
 from bardo.adapters.stores.response_store import ResponseStore
 from bardo.adapters.stores.state import MemoryStore
 from bardo.simulators import Script, ToolCall, Turn
-from bardo.surfaces.gateway.websocket import OpenSockets, _Memory, _rate_limits
+from bardo.surfaces.gateway.websocket import OpenSockets, ResponsesSocket, _Memory, _rate_limits
 from bardo.values.errors import Overloaded
 from support.any_model import Simulator
 from support.gateway import House, Watched, house, model_of
@@ -251,6 +251,41 @@ def test_each_request_is_a_call_in_the_log_and_its_first_event_tells_the_headers
         assert (row.outcome, row.model_asked, row.streamed) == ("ok", model_of("deepseek"), True)
         assert "truncation" in told["x-bardo-degraded"]
         assert "headers" not in events[-1]["response"]
+
+
+def test_messages_at_work_count_as_bodies_and_what_is_refused_counts_no_more() -> None:
+    provider = Simulator("deepseek")
+    gate = provider.hold()
+    model, long = model_of("deepseek"), "long " * 3000
+    with house([provider], gateway={"max_total_body_bytes": 40_000}) as running, talk(running.address) as client:
+        client.send(model=model, input=long, stream_id="held")
+        gate.wait(PATIENCE)
+        client.send(model=model, input=long, stream_id="held-too")
+        for _ in range(4):
+            refused = client.refused(model=model, input=long, stream_id="c")
+            assert (refused["status"], refused["headers"]["retry-after"]) == (503, "1")
+        gate.release()
+        assert [client.until()[-1]["type"] for _ in range(2)] == ["response.completed"] * 2
+        for _ in range(4):
+            client.ask(model=model, input=long)
+
+
+def test_a_mistake_in_one_request_leaves_the_next_of_its_lane(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+    answer = ResponsesSocket._answer
+
+    async def fails_once(self: ResponsesSocket, fields: Any, lane: str | None) -> None:
+        asked.append(lane)
+        if len(asked) == 1:
+            raise RuntimeError("a mistake")
+        await answer(self, fields, lane)
+
+    monkeypatch.setattr(ResponsesSocket, "_answer", fails_once)
+    with house([Simulator("deepseek")]) as running, talk(running.address) as client:
+        client.send(model=model_of("deepseek"), input="One.", stream_id="a")
+        client.send(model=model_of("deepseek"), input="Two.", stream_id="a")
+        assert client.event()["status"] == 500
+        assert client.until()[-1]["type"] == "response.completed"
 
 
 def test_a_client_that_leaves_ends_its_calls() -> None:

@@ -321,8 +321,13 @@ class ResponsesSocket:
 
     def _count(self, size: int) -> None:
         """Count bytes of a request among the bodies in memory. Raises Overloaded, and counts nothing then."""
-        if self._server is not None:
+        if self._server is None:
+            return
+        try:
             self._server.count_body(size)
+        except Overloaded:
+            self._server.release(size)
+            raise
 
     def _release(self, size: int) -> None:
         if self._server is not None:
@@ -337,11 +342,11 @@ class ResponsesSocket:
                 try:
                     async with self._in_flight:
                         await self._answer(fields, lane)
+                except Exception:  # noqa: BLE001 - one request fails, the connection goes on
+                    await self._refuse(mistake(self._scope["path"]), lane)
                 finally:
                     self._queued -= 1
                     self._release(size)
-        except Exception:  # noqa: BLE001 - one request fails, the connection goes on
-            await self._refuse(mistake(self._scope["path"]), lane)
         finally:
             del self._workers[lane], self._lanes[lane]
             self._queued -= len(waiting)
