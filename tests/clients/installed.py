@@ -131,6 +131,8 @@ AGENTS = {
     "codex": NpmPackages("codex", ("@openai/codex@0.169.0",)),
     "gemini": NpmPackages("gemini", ("@google/gemini-cli@0.61.0",)),
     "opencode": NpmPackages("opencode", ("opencode-ai@1.18.33",)),
+    "qwen": NpmPackages("qwen", ("@qwen-code/qwen-code@0.15.10",), nightly=True),
+    "copilot": NpmPackages("copilot", ("@github/copilot@1.0.102",), nightly=True),
 }
 """Coding agents, by the names of their commands."""
 SDKS = NpmPackages(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from typing import Any, NamedTuple
 
@@ -17,7 +17,8 @@ class AgentRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """One program, by the name of its command; an empty name is any other.
 
     `arguments` go before those of the user. Those of `model_arguments` and `model_environment` are for calls with a model. `unset` are
-    variables that would lead the program elsewhere.
+    variables that would lead the program elsewhere. `files` are written into a folder that is there while the program runs, which
+    `{folder}` names. `needs_model`: it starts with no model of its own. `refused` says why it cannot be led to the gateway at all.
     """
 
     command: str
@@ -27,20 +28,46 @@ class AgentRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     arguments: tuple[str, ...] = ()
     model_arguments: tuple[str, ...] = ()
     unset: tuple[str, ...] = ()
+    files: dict[str, str] = {}
+    needs_model: bool = False
+    refused: str = ""
+
+    def told(self, *, address: str, key: str, model: str, folder: str = "") -> AgentTold:
+        """Return what the program is told of the gateway; `folder` is where its files are."""
+        filled = partial(_filled, address=address, key=key, model=model, folder=folder)
+        variables = {**self.environment, **(self.model_environment if model else {})}
+        first = (*self.arguments, *(self.model_arguments if model else ()))
+        return AgentTold(
+            [filled(one) for one in first],
+            {name: filled(value) for name, value in variables.items()},
+            {name: filled(text) for name, text in self.files.items()},
+        )
 
     def start(
-        self, arguments: Sequence[str], environment: Mapping[str, str], *, address: str, key: str, model: str
+        self,
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        *,
+        address: str,
+        key: str,
+        model: str,
+        folder: str = "",
     ) -> AgentStart:
         """Return what the program is started with. `environment` is that of this process, which stays as it is."""
-        told = {**self.environment, **(self.model_environment if model else {})}
-        first = (*self.arguments, *(self.model_arguments if model else ()))
-        filled = [_filled(one, address, key, model) for one in first]
-        own = {name: value for name, value in environment.items() if name not in self.unset}
-        own |= {name: _filled(value, address, key, model) for name, value in told.items()}
+        told = self.told(address=address, key=key, model=model, folder=folder)
+        own = {name: value for name, value in environment.items() if name not in self.unset} | told.environment
         for name in _NO_PROXY:
             # The gateway is on this machine, which a proxy does not reach.
             own[name] = ",".join(filter(None, (own.get(name, ""), "127.0.0.1,localhost")))
-        return AgentStart([*filled, *arguments], own)
+        return AgentStart([*told.arguments, *arguments], own)
+
+
+class AgentTold(NamedTuple):
+    """The arguments, variables and files by which a program finds the gateway."""
+
+    arguments: list[str]
+    environment: dict[str, str]
+    files: dict[str, str]
 
 
 class Picker(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -57,8 +84,9 @@ class AgentStart(NamedTuple):
     environment: dict[str, str]
 
 
-def _filled(text: str, address: str, key: str, model: str) -> str:
-    return text.replace("{address}", address).replace("{key}", key).replace("{model}", model)
+def _filled(text: str, *, address: str, key: str, model: str, folder: str) -> str:
+    filled = text.replace("{address}", address).replace("{key}", key).replace("{model}", model)
+    return filled.replace("{folder}", folder)
 
 
 @cache

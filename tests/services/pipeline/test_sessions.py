@@ -72,6 +72,7 @@ REMOTE = '{"turn_id": "1", "workspaces": {"/home/me/secret-place": {"associated_
         ({"user-agent": "Kilo-Code/5.1.0"}, "kilo-code"),
         ({"user-agent": "OpenAI/JS 6.1", "x-title": "Cline"}, "cline"),
         ({"user-agent": "OpenAI/JS 6.1", "http-referer": "https://kilocode.ai"}, "kilo-code"),
+        ({"user-agent": "OpenAI/JS 5.20.1", "x-interaction-type": "conversation-user"}, "copilot"),
         ({"user-agent": "OpenAI/Python 2.0"}, ""),
         ({"user-agent": "my-claude-cli/1"}, ""),
         ({}, ""),

@@ -151,10 +151,11 @@ def test_codex_is_told_by_its_arguments() -> None:
 
 def test_no_placeholder_is_left() -> None:
     for row in agent_rows().values():
-        start = row.start([], {}, address="A", key="K", model="M")
-        said = "".join((*start.arguments, *start.environment.values()))
-        assert [name for name in ("{address}", "{key}", "{model}") if name in said] == []
-        for value in (*start.arguments, *start.environment.values()):
+        start = row.start([], {}, address="A", key="K", model="M", folder="F")
+        files = row.told(address="A", key="K", model="M", folder="F").files
+        said = "".join((*start.arguments, *start.environment.values(), *files.values()))
+        assert [name for name in ("{address}", "{key}", "{model}", "{folder}") if name in said] == []
+        for value in (*start.arguments, *start.environment.values(), *files.values()):
             assert not value.startswith("{") or json.loads(value)
 
 
@@ -210,3 +211,65 @@ def test_what_is_printed_needs_no_program_and_no_gateway(folder: Path) -> None:
     printed = bardo("run", "--print", "no-such-agent")
     assert printed.code == 0
     assert "OPENAI_BASE_URL" in printed.out
+
+
+SHOW = f"""#!{sys.executable}
+import json, os, sys
+from pathlib import Path
+folder = os.environ.get("CRUSH_GLOBAL_CONFIG") or os.path.dirname(os.environ.get("CLINE_PROVIDER_SETTINGS_PATH", ""))
+files = {{one.name: one.read_text() for one in Path(folder).iterdir()}} if folder else {{}}
+Path("shown.json").write_text(json.dumps({{"arguments": sys.argv[1:], "environment": dict(os.environ), "files": files}}))
+"""
+
+
+@pytest.mark.parametrize("key", ["", "bardo_$x`y"])
+def test_what_is_printed_is_what_a_program_is_told(folder: Path, key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "bin").mkdir()
+    monkeypatch.setenv("PATH", str(folder / "bin"), prepend=":")
+    monkeypatch.setenv("BARDO_API_KEY", key)
+    for row in agent_rows().values():
+        if row.refused:
+            continue
+        command = row.command or "some-tool"
+        file = folder / "bin" / command
+        file.write_text(SHOW)
+        file.chmod(0o755)
+        done = bardo("run", "--print", "--model", "lab/m", command, "--", "it's", "$HOME")
+        assert done.code == 0, done.err
+        assert not key or key not in done.out
+        subprocess.run(["sh", "-eu", "-c", done.out], cwd=folder, check=True, timeout=PATIENCE)
+        shown = json.loads((folder / "shown.json").read_text())
+        address = done.out.splitlines()[0].split()[-1]
+        place = next((one for one in (shown["environment"].get("CRUSH_GLOBAL_CONFIG"),) if one and row.files), "")
+        place = place or str(Path(shown["environment"].get("CLINE_PROVIDER_SETTINGS_PATH", "")).parent)
+        told = row.told(address=address, key=key or "any", model="lab/m", folder=place)
+        assert shown["arguments"] == [*told.arguments, "it's", "$HOME"], command
+        assert told.environment.items() <= shown["environment"].items(), command
+        assert not set(row.unset) & shown["environment"].keys(), command
+        assert shown["files"].keys() == told.files.keys()
+        for text in shown["files"].values():
+            assert "lab/m" in text
+            assert address in text
+            json.loads(text)
+
+
+def test_an_agent_that_needs_a_model_or_takes_no_gateway_says_so() -> None:
+    done = bardo("run", "--print", "copilot")
+    assert done.code == 2
+    assert "--model" in done.err
+    done = bardo("run", "--model", "lab/m", "amp")
+    assert done.code != 0
+    assert "its own server" in done.err.replace("\n", " ") or "own server" in done.err
+
+
+def test_files_of_a_program_are_there_while_it_runs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "bin").mkdir()
+    (folder / "bin" / "crush").write_text(SHOW)
+    (folder / "bin" / "crush").chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder / "bin"), prepend=":")
+    with simulated(Simulator("anthropic"), folder=folder):
+        done = bardo("run", "--own", "--model", "anthropic/claude-x", "crush")
+    assert done.code == 0, done.err
+    shown = json.loads((folder / "shown.json").read_text())
+    assert json.loads(shown["files"]["crush.json"])["models"]["large"]["model"] == "anthropic/claude-x"
+    assert not Path(shown["environment"]["CRUSH_GLOBAL_CONFIG"]).exists()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -11,6 +12,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 from urllib.error import URLError
 from urllib.request import ProxyHandler, build_opener
@@ -22,8 +24,8 @@ from bardo.catalog.agent_rows import AgentRow, AgentStart, agent_rows
 from bardo.services.accounts.opening import has_keys
 from bardo.surfaces.cli.options import Config
 from bardo.surfaces.cli.running_gateway import KEY_VARIABLE, KEY_VARIABLES, address_of, gateway_key
-from bardo.surfaces.render.console import print_stderr
-from bardo.values.errors import ConfigError
+from bardo.surfaces.render.console import print_stderr, show_text
+from bardo.values.errors import ConfigError, InvalidRequest, Unsupported
 
 _NO_KEY = "any"
 _PATIENCE = 1.0
@@ -44,49 +46,65 @@ def register(app: typer.Typer) -> None:
 def run(
     command: Annotated[
         str,
-        typer.Argument(help="The program: claude, codex, gemini, opencode, aider, or any that uses an official SDK."),
+        typer.Argument(
+            help="The program: claude, codex, copilot, crush, gemini, opencode, …, or any that uses an official SDK."
+        ),
     ],
     arguments: Annotated[list[str] | None, typer.Argument(help="The program's own arguments, after `--`.")] = None,
     config: Config = None,
     model: Annotated[str, typer.Option("--model", "-m", help="The model that the program uses.")] = "",
     own: Annotated[bool, typer.Option("--own", help="Start a gateway even if one is running.")] = False,
-    shows: Annotated[bool, typer.Option("--print", help="Show what a shell would be told, and run nothing.")] = False,
+    shown: Annotated[
+        bool, typer.Option("--print", help="Print what the program is told, as commands of a shell, and run nothing.")
+    ] = False,
 ) -> None:
     """Run a program with its models served by bardo. Its environment is set for it alone; a gateway that was started ends with it."""
     settings = load_settings(config)
     row = agent_rows().get(Path(command).name) or agent_rows()[""]
+    if row.refused:
+        raise Unsupported(f"bardo cannot run {row.title}: {row.refused}", hint="choose another agent")
+    if row.needs_model and not model:
+        raise InvalidRequest(f"{row.title} needs a model", hint=f"bardo run --model provider/model {command}")
     own_arguments = arguments[1:] if arguments and arguments[0] == "--" else arguments or []
-    if shows:
-        _print_start(row, command, own_arguments, settings, model)
+    if shown:
+        show_text(_commands(row, command, own_arguments, settings, model))
         return
     program = shutil.which(command)
     if program is None:
         print_stderr(f"bardo: there is no program {command!r} on the path")
         raise typer.Exit(_NOT_FOUND)
-    with _gateway(settings, row.title, own=own) as address:
+    with _gateway(settings, row.title, own=own) as address, TemporaryDirectory(prefix="bardo-run-") as folder:
         key = gateway_key() or _NO_KEY
-        start = row.start(own_arguments, os.environ, address=address, key=key, model=model)
+        for name, text in row.told(address=address, key=key, model=model, folder=folder).files.items():
+            (Path(folder) / name).write_text(text, encoding="utf-8")
+        start = row.start(own_arguments, os.environ, address=address, key=key, model=model, folder=folder)
         code = _run(program, start)
     raise typer.Exit(code)
 
 
-def _print_start(row: AgentRow, command: str, arguments: list[str], settings: Settings, model: str) -> None:
-    """Print the lines by which a shell starts a program as `bardo run` does, with the key as the variable that holds it."""
+def _commands(row: AgentRow, command: str, arguments: list[str], settings: Settings, model: str) -> str:
+    """Return the lines by which a shell starts a program as `bardo run` does, with the key as the variable that holds it."""
     variable = next((name for name in KEY_VARIABLES if os.environ.get(name, "").strip()), "")
     if not variable and has_keys(settings):
-        variable = KEY_VARIABLES[0]
-    # No argument and no variable can hold this, so that it stands for the key alone.
-    key = "\0" if variable else _NO_KEY
+        variable = KEY_VARIABLE
+    # No argument and no variable can hold these, so that they stand for the key and for the folder alone.
+    key, folder = "\0" if variable else _NO_KEY, "\1"
+    address = find_running_gateway(settings) or address_of(settings)
     proxies = {name: value for name in ("NO_PROXY", "no_proxy") if (value := os.environ.get(name))}
-    start = row.start(arguments, proxies, address=address_of(settings), key=key, model=model)
+    start = row.start(arguments, proxies, address=address, key=key, model=model, folder=folder)
+
+    stands = {"\0": f'"${variable}"', "\1": '"$folder"'}
 
     def quoted(text: str) -> str:
-        parts = [shlex.quote(part) if part else "" for part in text.split("\0")]
-        return f'"${variable}"'.join(parts) or "''"
+        parts = [stands.get(part) or shlex.quote(part) for part in re.split("([\0\1])", text) if part]
+        return "".join(parts) or "''"
 
-    lines = [f"export {name}={quoted(value)}" for name, value in sorted(start.environment.items())]
+    lines = [f"# {row.title} with the gateway at {address}", *(["folder=$(mktemp -d)"] if row.files else [])]
+    files = row.told(address=address, key=key, model=model, folder=folder).files
+    lines += [f"printf '%s' {quoted(text)} > \"$folder\"/{shlex.quote(name)}" for name, text in files.items()]
+    lines += [f"export {name}={quoted(value)}" for name, value in sorted(start.environment.items())]
     lines += [f"unset {' '.join(row.unset)}"] if row.unset else []
-    typer.echo("\n".join([*lines, " ".join([shlex.quote(command), *map(quoted, start.arguments)])]))
+    return "\n".join([*lines, " ".join([shlex.quote(command), *map(quoted, start.arguments)])])
 
 
 @contextmanager
