@@ -425,7 +425,7 @@ def cost_of(price: Price | None, usage: Usage, *, batch: bool = False) -> CallCo
     if usage.cost_usd is None or usage.cost_usd < 0:
         return computed
     reported = nanos_of(usage.cost_usd)
-    weights = computed.parts if computed.nanos else _usual_weights(usage)
+    weights = computed.parts if computed.nanos else _parts(Schedule(rates=_USUAL_RATES), usage) or {}
     parts = _split(reported, weights) or ({"fee": reported} if reported else {})
     return msgspec.structs.replace(computed, nanos=reported, parts=parts, reported_nanos=reported, source="provider")
 
@@ -439,7 +439,8 @@ def computed_cost(price: Price, usage: Usage, *, batch: bool = False) -> CallCos
 def step_by_step(price: Price, usage: Usage, *, batch: bool = False) -> CallCost:
     """Return what `computed_cost` does, for any price and any call."""
     usage = _billed(usage)
-    schedule = _schedule_of(price, usage, batch=batch)
+    tier = BATCH if batch else (usage.details or _NO_DETAILS).service_tier
+    schedule = price.variants.get(tier) or (price.schedule if tier in price.usual_tiers else None)
     if schedule is None or usage.input_tokens is None:
         return UNKNOWN_COST
     parts = _parts(schedule, usage)
@@ -485,11 +486,6 @@ def _billed(usage: Usage) -> Usage:
         cached_input_tokens=cached if cached is None or billed is None else min(cached, billed),
         output_tokens=_first(details.billed_output_tokens, usage.output_tokens),
     )
-
-
-def _schedule_of(price: Price, usage: Usage, *, batch: bool) -> Schedule | None:
-    tier = BATCH if batch else (usage.details or _NO_DETAILS).service_tier
-    return price.variants.get(tier) or (price.schedule if tier in price.usual_tiers else None)
 
 
 def _parts(schedule: Schedule, usage: Usage) -> dict[Cause, int] | None:
@@ -558,10 +554,6 @@ def _saved(schedule: Schedule, usage: Usage) -> int | None:
     return _rounded(sum(without.values()) - sum(with_cache.values()))
 
 
-def _usual_weights(usage: Usage) -> dict[Cause, int]:
-    return _parts(Schedule(rates=_USUAL_RATES), usage) or {}
-
-
 def _split(total: int, parts: Mapping[Cause, int]) -> dict[Cause, int]:
     return {cause: nanos for cause, nanos in apportion(total, parts).items() if nanos}
 
@@ -604,7 +596,9 @@ def call_cost(attempts: Sequence[AttemptCost]) -> CallCost:
     """
     if len(attempts) == 1:
         return attempts[0].cost
-    answering = _answering(attempts)
+    own = [place for place, one in enumerate(attempts) if one.cause not in _WITHIN_ANSWER]
+    answered = [place for place in own if attempts[place].answered]
+    answering = (answered or own or [0])[-1]
     costs = [
         one.cost if place == answering or one.cause in _GOES_ON else as_part(one.cost, _cause(attempts, place))
         for place, one in enumerate(attempts)
@@ -626,12 +620,6 @@ def as_part(cost: CallCost, cause: Cause) -> CallCost:
     """Return a cost as one part by what led to it, as far as it is known."""
     nanos = sum(cost.parts.values()) if cost.nanos is None else cost.nanos
     return cost if cost is NO_COST else msgspec.structs.replace(cost, parts={cause: nanos} if nanos else {})
-
-
-def _answering(attempts: Sequence[AttemptCost]) -> int:
-    own = [place for place, one in enumerate(attempts) if one.cause not in _WITHIN_ANSWER]
-    answered = [place for place in own if attempts[place].answered]
-    return (answered or own or [0])[-1]
 
 
 def _cause(attempts: Sequence[AttemptCost], place: int) -> Cause:

@@ -15,7 +15,7 @@ from bardo.batches.planning import ItemPlanner, PlannedItem
 from bardo.batches.records import BatchRecord, ItemRecord, JobRecord
 from bardo.batches.results import ResultReader
 from bardo.batches.values import LongLine, split_lines
-from bardo.dialects.batches.openai_client import BatchLine, LineProblem, read_line
+from bardo.dialects.batches.openai_client import LineProblem, read_line
 from bardo.values.errors import BardoError
 
 _AT_ONCE = 100
@@ -51,7 +51,8 @@ class Intake:
                 message = f"the file has more than {self._settings.max_items} requests"
                 problems.append(LineProblem(code="too_many_tasks", message=message, line=number))
             else:
-                waiting.append(_item(batch, count, found))
+                item = ItemRecord(batch_id=batch.id, place=count, custom_id=found.custom_id, body=found.body)
+                waiting.append(item)
                 count += 1
             if len(problems) >= _MOST_PROBLEMS:
                 break
@@ -149,7 +150,3 @@ class JobFiller:
     def _put(self, job: JobRecord) -> None:
         self._jobs[job.id] = job
         self._changed.add(job.id)
-
-
-def _item(batch: BatchRecord, place: int, line: BatchLine) -> ItemRecord:
-    return ItemRecord(batch_id=batch.id, place=place, custom_id=line.custom_id, body=line.body)

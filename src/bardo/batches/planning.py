@@ -13,7 +13,6 @@ from bardo.batches.item_requests import EmbedItem, GenerateItem, ItemRequest, kn
 from bardo.batches.records import BatchRecord
 from bardo.call.services import Services
 from bardo.catalog.batch_rows import BatchRow, batch_providers, batch_row
-from bardo.planning.attempt import Attempt
 from bardo.planning.exchange import first_attempt
 from bardo.planning.planner import plan
 from bardo.planning.profiles import apply_profile
@@ -114,7 +113,14 @@ class ItemPlanner:
             if not others:
                 return None
             attempt = plan(apply_profile(request), others.pop(0), knowledge=knowledge, may_forward=False)
-        return _planned(attempt, row)
+        target = attempt.target
+        return PlannedItem(
+            provider=target.provider.id,
+            model=target.model,
+            dialect=target.provider.row.dialect,
+            row=row,
+            wire=attempt.wire,
+        )
 
     def _permitted(self, batch: BatchRecord, request: Request | EmbedRequest, placed: Placement) -> Placement:
         """Return who may be asked with the key of a batch. Raises Forbidden."""
@@ -170,14 +176,3 @@ class ItemPlanner:
             hint=f"ask a model of {', '.join(batch_providers())}; or allow single calls with run_without_api = true under [batches]",
             param="model",
         )
-
-
-def _planned(attempt: Attempt, row: BatchRow) -> PlannedItem:
-    target = attempt.target
-    return PlannedItem(
-        provider=target.provider.id,
-        model=target.model,
-        dialect=target.provider.row.dialect,
-        row=row,
-        wire=attempt.wire,
-    )

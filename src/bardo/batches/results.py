@@ -382,17 +382,15 @@ class BatchPrices(PriceBook):
         row = batch_row(provider.row)
         if price is None or row is None or BATCH in price.variants:
             return price
-        return structs.replace(price, variants={**price.variants, BATCH: _scaled(price.schedule, row.price_factor)})
+        part = Fraction(str(row.price_factor))
+        tiers = tuple([structs.replace(tier, rates=_part_of(tier.rates, part)) for tier in price.schedule.tiers])
+        return structs.replace(
+            price, variants={**price.variants, BATCH: Schedule(rates=_part_of(price.schedule.rates, part), tiers=tiers)}
+        )
 
     def cost(self, provider: Provider, model: str, usage: Usage, now: float, *, batch: bool = True) -> CallCost:
         """Return what an item cost by what it used."""
         return cost_of(self.price(provider, model, now), usage, batch=True)
-
-
-def _scaled(schedule: Schedule, factor: float) -> Schedule:
-    part = Fraction(str(factor))
-    tiers = tuple([structs.replace(tier, rates=_part_of(tier.rates, part)) for tier in schedule.tiers])
-    return Schedule(rates=_part_of(schedule.rates, part), tiers=tiers)
 
 
 def _part_of(rates: Rates, part: Fraction) -> Rates:

@@ -108,15 +108,11 @@ def issues_of(answer: msgspec.Struct, path: str = "") -> Iterator[str]:
     for field in fields_of(type(answer)):
         value = getattr(answer, field.name)
         place = f"{path}{field.name}"
-        yield from _issues(place, value, field.rule)
+        if isinstance(field.rule, Bounds) and value is not None and not field.rule.low <= value <= field.rule.high:
+            yield f"{place} {value} out of range [{field.rule.low:g},{field.rule.high:g}]"
+        if isinstance(field.rule, Choices) and value is not None and value not in field.rule.words:
+            yield f"{place} {value!r} is none of {', '.join(field.rule.words)}"
         parts = value if isinstance(value, list) else [value]
         for number, part in enumerate(parts):
             if isinstance(part, msgspec.Struct):
                 yield from issues_of(part, f"{place}[{number}]." if isinstance(value, list) else f"{place}.")
-
-
-def _issues(place: str, value: Json, rule: Bounds | Choices | Text | None) -> Iterator[str]:
-    if isinstance(rule, Bounds) and value is not None and not rule.low <= value <= rule.high:
-        yield f"{place} {value} out of range [{rule.low:g},{rule.high:g}]"
-    if isinstance(rule, Choices) and value is not None and value not in rule.words:
-        yield f"{place} {value!r} is none of {', '.join(rule.words)}"

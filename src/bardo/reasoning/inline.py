@@ -201,7 +201,7 @@ class _Choice(SeparatedChoice[Segment]):
         self._thought = True
         if self._unclosed is None:
             return
-        begins_inside = _begins_inside(self._splitter)
+        begins_inside = self._splitter.begins_inside is True if isinstance(self._splitter, UndecidedSplitter) else True
         closed = segment.closes and self._end is None and not self.broken
         # An opener of its own may be what a server repeats of the prompt, where there is a reason not to think.
         if not begins_inside and (closed or self._answered or not self._explained):
@@ -232,7 +232,3 @@ _NO_ANSWER = "the model ended its reply inside its thinking: there is no answer"
 _SHOWN_TWICE = (
     "the reply was read as thinking while it arrived, but nothing ended the thinking: it is given as the answer too"
 )
-
-
-def _begins_inside(splitter: ReplySplitter | None) -> bool:
-    return splitter.begins_inside is True if isinstance(splitter, UndecidedSplitter) else True

@@ -142,7 +142,10 @@ class ReasoningParser:
         """Read a whole reply, apart from the one that is being streamed."""
         parser = copy(self)
         parser.reset()
-        return _join_results([parser.parse_reasoning_streaming_incremental(text), parser.finish()])
+        results = (parser.parse_reasoning_streaming_incremental(text), parser.finish())
+        return ParserResult(
+            "".join([result.normal_text for result in results]), "".join([result.reasoning_text for result in results])
+        )
 
     def parse_reasoning_streaming_incremental(self, chunk: str | bytes) -> ParserResult:
         """Read the next chunk. Bytes may be cut anywhere, inside a code point too."""
@@ -207,10 +210,4 @@ def _format_of(config: ParserConfig) -> ReasoningFormat:
         start=config.think_start_token,
         end=config.think_end_token,
         starts_inside=config.initial_in_reasoning,
-    )
-
-
-def _join_results(results: Sequence[ParserResult]) -> ParserResult:
-    return ParserResult(
-        "".join(result.normal_text for result in results), "".join(result.reasoning_text for result in results)
     )

@@ -34,7 +34,14 @@ def delimiter_phases(row: ReasoningFormat) -> Phases:
     multi, anywhere = row.blocks == "multi", row.opens == "anywhere"
     openers = {start: Move("opened", opens=True) for start in row.starts}
     leading = {end: Move("after") for end in row.ends} if row.leading_closer else {}
-    closing = _closing(row)
+    after = "closed" if row.answer_start else "after"
+    ends = {end: Move(after) for end in row.ends}
+    implicit = {
+        marker: Move("called" if marker in _calls_of(row) else after, "again", unless_mentioned=is_plain_tag(marker))
+        for marker in row.implicit_ends
+    }
+    # A delimiter that ends a block in both ways is consumed.
+    closing = implicit | ends | {start: Move("calling", "entered") for start in spellings(row.call_start)}
     again = openers if multi else {}
 
     def dropping(phase: str) -> dict[str, Move]:
@@ -54,17 +61,6 @@ def delimiter_phases(row: ReasoningFormat) -> Phases:
         **_wrapper(row, again, dropping("closed")),
         **_calling(row, closing),
     }
-
-
-def _closing(row: ReasoningFormat) -> dict[str, Move]:
-    """Return what ends a block. A delimiter that ends it in both ways is consumed."""
-    after = "closed" if row.answer_start else "after"
-    ends = {end: Move(after) for end in row.ends}
-    implicit = {
-        marker: Move("called" if marker in _calls_of(row) else after, "again", unless_mentioned=is_plain_tag(marker))
-        for marker in row.implicit_ends
-    }
-    return implicit | ends | {start: Move("calling", "entered") for start in spellings(row.call_start)}
 
 
 def _calls_of(row: ReasoningFormat) -> dict[str, str]:

@@ -84,12 +84,18 @@ def compute_reasoning_budgets(
     """
     pressure = pressure_at(vitality)
     for name, amount in (("daily_budget_usd", daily_budget_usd), ("sustainability", sustainability), ("diem", diem)):
-        _check(name, amount)
+        if amount is not None and not 0 <= amount < math.inf:
+            raise InvalidRequest(f"{name} {amount!r} is out of range", hint=f"{name} is a number from 0 up", param=name)
     budgets = {}
     for row in rules.share:
-        usd = (
-            daily_budget_usd * row.share * (1 - pressure * row.shrinks) * _factor(row.subsystem, sustainability, rules)
-        )
+        if sustainability is None:
+            factor = 1.0
+        elif sustainability > rules.abundant_above:
+            factor = rules.abundant_factor
+        else:
+            scarce = sustainability < rules.scarce_below and row.subsystem not in rules.scarce_exempt
+            factor = rules.scarce_factor if scarce else 1.0
+        usd = daily_budget_usd * row.share * (1 - pressure * row.shrinks) * factor
         budgets[row.subsystem] = SubsystemBudget(
             subsystem=row.subsystem,
             usd=math.inf if row.unlimited else usd,
@@ -109,17 +115,3 @@ def when_spent(budget: SubsystemBudget, rules: BudgetRules, *, spent_usd: float,
     if spent_usd < budget.usd or spent_diem < budget.diem:
         return None
     return next((row for row in rules.spent if row.subsystem == budget.subsystem), None)
-
-
-def _factor(subsystem: str, sustainability: float | None, rules: BudgetRules) -> float:
-    if sustainability is None:
-        return 1.0
-    if sustainability > rules.abundant_above:
-        return rules.abundant_factor
-    scarce = sustainability < rules.scarce_below and subsystem not in rules.scarce_exempt
-    return rules.scarce_factor if scarce else 1.0
-
-
-def _check(name: str, amount: float | None) -> None:
-    if amount is not None and not 0 <= amount < math.inf:
-        raise InvalidRequest(f"{name} {amount!r} is out of range", hint=f"{name} is a number from 0 up", param=name)

@@ -84,7 +84,8 @@ def apply_mortality_pressure(intent: Intent, vitality: float, rules: PressureRul
         return intent
     quality = intent.quality
     if pressure > rules.quality_above:
-        quality = _lower(quality, rules.lowest_quality)
+        rank, floor = QUALITIES.index(quality), QUALITIES.index(rules.lowest_quality)
+        quality = quality if rank <= floor else QUALITIES[rank - 1]
     sensitivity = min(intent.cost_sensitivity + pressure * rules.cost_weight, 1.0)
     return msgspec.structs.replace(intent, cost_sensitivity=sensitivity, quality=quality)
 
@@ -112,8 +113,3 @@ def apply_mortality_temperature(base_temp: float, vitality: float, subsystem: st
     if subsystem in rules.temperature_exempt:
         return base_temp
     return base_temp - (base_temp - rules.analytical_temperature) * pressure * rules.temperature_weight
-
-
-def _lower(quality: Quality, lowest: Quality) -> Quality:
-    rank, floor = QUALITIES.index(quality), QUALITIES.index(lowest)
-    return quality if rank <= floor else QUALITIES[rank - 1]

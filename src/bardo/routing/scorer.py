@@ -62,7 +62,11 @@ def score(backend: Candidate, context: RoutingContext) -> Score:
     cost = cheapness(price)
     quality = _UNKNOWN if backend.rating is None else min(1.0, max(0.0, backend.rating))
     latency = quickness(backend.latency_ms, context.max_latency_ms)
-    features = _features(backend.features, context.required_features)
+    features = (
+        sum([name in backend.features for name in context.required_features]) / len(context.required_features)
+        if context.required_features
+        else 1.0
+    )
     weights, sensitivity = _ROWS.weights, context.cost_sensitivity
     by_cost, by_quality = weights.cost.at(sensitivity), weights.quality.at(sensitivity)
     by_latency, by_features = weights.latency.at(sensitivity), weights.features.at(sensitivity)
@@ -106,7 +110,3 @@ def _by_score(
 ) -> list[Candidate]:
     able = [ranked.candidate for provider in candidates.search(intent, conditions) for ranked in provider]
     return sorted(able, key=lambda one: (-round(compute_backend_score(one, context), _DIGITS), -(one.rating or 0.0)))
-
-
-def _features(known: frozenset[str], wanted: tuple[str, ...]) -> float:
-    return sum([name in known for name in wanted]) / len(wanted) if wanted else 1.0

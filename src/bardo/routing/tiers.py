@@ -88,7 +88,12 @@ def decide_tier(signals: Mapping[str, Signal], rules: Sequence[TierRule], tiers:
     """
     known = sorted({rule.signal for rule in rules})
     for name, value in signals.items():
-        _check_signal(name, value, known)
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"known signals: {', '.join(known)}"
+            raise InvalidRequest(f"no rule knows the signal {name!r}", hint=hint, param=name)
+        if isinstance(value, float) and not math.isfinite(value):
+            raise InvalidRequest(f"signal {name!r} is {value!r}", hint="give a finite number", param=name)
     order = [tier.name for tier in tiers]
     holding = [rule for rule in rules if rule.holds(signals)]
     if not holding:
@@ -110,12 +115,3 @@ def daily_costs(scenario: CostScenario) -> dict[str, float]:
         tier: scenario.ticks * share * scenario.cost_per_call_usd.get(tier, 0.0)
         for tier, share in scenario.share.items()
     }
-
-
-def _check_signal(name: str, value: Signal, known: Sequence[str]) -> None:
-    if name not in known:
-        near = get_close_matches(name, known, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"known signals: {', '.join(known)}"
-        raise InvalidRequest(f"no rule knows the signal {name!r}", hint=hint, param=name)
-    if isinstance(value, float) and not math.isfinite(value):
-        raise InvalidRequest(f"signal {name!r} is {value!r}", hint="give a finite number", param=name)

@@ -192,19 +192,16 @@ class Script:
         if not self.turns:
             return self.otherwise(conversation)
         index = min(asked if self.in_order else conversation.rounds, len(self.turns) - 1)
-        return _with_tool_result(self._playable(index, conversation), conversation)
+        turn = self._playable(index, conversation)
+        result = "\n".join(conversation.tool_results)
+        return replace(
+            turn,
+            text=turn.text.replace(TOOL_RESULT, result),
+            reasoning=turn.reasoning.replace(TOOL_RESULT, result),
+        )
 
     def _playable(self, index: int, conversation: Conversation) -> Turn:
         if conversation.tools:
             return self.turns[index]
         later = (turn for turn in self.turns[index:] if not turn.tool_calls)
         return next(later, self.turns[index])
-
-
-def _with_tool_result(turn: Turn, conversation: Conversation) -> Turn:
-    result = "\n".join(conversation.tool_results)
-    return replace(
-        turn,
-        text=turn.text.replace(TOOL_RESULT, result),
-        reasoning=turn.reasoning.replace(TOOL_RESULT, result),
-    )

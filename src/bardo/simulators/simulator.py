@@ -22,7 +22,7 @@ from bardo.simulators.provider import Provider
 from bardo.simulators.script import Script
 from bardo.simulators.thinking_behaviour import BehaviourKind, ThinkingBehaviour
 from bardo.simulators.threads import in_thread
-from bardo.simulators.turns import Conversation, Turn, Usage, tokens_of
+from bardo.simulators.turns import Conversation, Turn, tokens_of
 from bardo.simulators.wire import listening, refusing
 
 _GUIDANCE = re.compile(r"\bJSON [Ss]chema:\s*(?:```json\s*)?(?=\{)")
@@ -45,7 +45,11 @@ def with_requested_json(asked: Conversation, body: Fields) -> Conversation:
         return asked
     guided = _schema_in_prompt(body)
     if guided is not None:
-        return replace(asked, schema=guided, question=_before_guidance(asked.question))
+        found = _GUIDANCE.search(asked.question)
+        before_guidance = (
+            asked.question if found is None else asked.question[: asked.question.rfind("\n", 0, found.start()) + 1]
+        )
+        return replace(asked, schema=guided, question=before_guidance)
     mode = any(at(body, path) == value for path, value in _JSON_MODES)
     return replace(asked, schema=_ANY_OBJECT) if mode else asked
 
@@ -61,12 +65,6 @@ def _schema_in_prompt(body: Fields) -> Fields | None:
     except (ValueError, RecursionError):
         return None
     return schema if isinstance(schema, dict) else None
-
-
-def _before_guidance(question: str) -> str:
-    """Return a question without the line that begins the guidance, and what follows it."""
-    found = _GUIDANCE.search(question)
-    return question if found is None else question[: question.rfind("\n", 0, found.start()) + 1]
 
 
 def _texts(value: object) -> Iterator[str]:
@@ -312,7 +310,12 @@ class Simulator:
         if turn.usage is None:
             exchange = replace(exchange, usage=provider.estimate_usage(exchange))
         if self.prefix_cache is not None:
-            exchange = replace(exchange, usage=_with_cache(exchange, self.prefix_cache))
+            written = prompt_text(exchange.body)
+            cached, tokens = self.prefix_cache.take(written), max(1, tokens_of(len(written)))
+            exchange = replace(
+                exchange,
+                usage=replace(exchange.usage, input_tokens=tokens, cached_input_tokens=min(cached, tokens - 1)),
+            )
         reply = provider.encode_stream(exchange) if conversation.streamed else provider.encode_reply(exchange)
         return reply, fault or turn.fault
 
@@ -335,13 +338,6 @@ class Simulator:
         count = self._fault_counts.get(fault, 0)
         self._fault_counts[fault] = count + 1
         return fault if count < fault.times else None
-
-
-def _with_cache(exchange: Exchange, cache: PrefixCache) -> Usage:
-    """Return what a request used, with what of its prompt came from the server's cache."""
-    written = prompt_text(exchange.body)
-    cached, tokens = cache.take(written), max(1, tokens_of(len(written)))
-    return replace(exchange.usage, input_tokens=tokens, cached_input_tokens=min(cached, tokens - 1))
 
 
 def _named_fault(model: str) -> tuple[str, Fault | None]:

@@ -49,7 +49,9 @@ class ThinkingBehaviour:
         """Return the exchange with as much reasoning as the settings lead to; `off` is what the provider understood. Raises Refusal."""
         asked = dict(_thinking_settings(exchange.body))
         if self.kind == "refuse" and asked:
-            raise _refusal(next(iter(asked)))
+            name = next(iter(asked))
+            message = f"Unsupported parameter: '{name}' is not supported with this model."
+            raise Refusal("bad_value", message, parameter=name)
         tokens = round(self._wanted_tokens(exchange, asked, off=off) * self._noise(exchange.seed))
         turn = exchange.turn.without_reasoning() if tokens == 0 else _thinking(exchange.turn, tokens)
         usage = replace(turn.count_usage(exchange.conversation.characters), reasoning_tokens=tokens)
@@ -95,11 +97,6 @@ def _thinking(turn: Turn, tokens: int) -> Turn:
     length = tokens * 4
     begin = turn.reasoning or _FILLING
     return replace(turn, reasoning=(begin + _FILLING * (length // len(_FILLING) + 1))[:length])
-
-
-def _refusal(name: str) -> Refusal:
-    message = f"Unsupported parameter: '{name}' is not supported with this model."
-    return Refusal("bad_value", message, parameter=name)
 
 
 _DEEPSEEK = "The `reasoning_content` in the thinking mode must be passed back to the API."

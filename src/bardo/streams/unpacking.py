@@ -61,21 +61,16 @@ class _Brotli:
 class _Zstandard:
     def __init__(self) -> None:
         self.ended, self.unused = False, b""
-        self._inflate: Any = _zstd().ZstdDecompressor()
+        if sys.version_info >= (3, 14):
+            from compression import zstd
+        else:
+            from backports import zstd
+        self._inflate: Any = zstd.ZstdDecompressor()
 
     def unpack(self, data: bytes) -> bytes:
         piece: bytes = self._inflate.decompress(data, PIECE_BYTES)
         self.ended, self.unused = self._inflate.eof, self._inflate.unused_data
         return piece
-
-
-def _zstd() -> Any:
-    """Return the module of zstd: Python's own from 3.14 on, else its backport."""
-    if sys.version_info >= (3, 14):
-        from compression import zstd
-    else:
-        from backports import zstd
-    return zstd
 
 
 UNPACKERS: dict[str, Callable[[bytes], Unpacker]] = {

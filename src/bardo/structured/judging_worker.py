@@ -41,16 +41,13 @@ def main() -> None:
         validator = kept[written]
         _answer({"conforms": bool(validator.is_valid(asked["value"]))})
         if asked["limit"]:
-            _answer({"failures": _failures(validator, asked["value"], asked["limit"])})
+            failures = [
+                [list(error.instance_path), str(error.message)[:_LONGEST_MESSAGE], error.kind.name]
+                for error in islice(validator.iter_errors(asked["value"]), asked["limit"])
+            ]
+            _answer({"failures": failures})
         if hasattr(signal, "setitimer"):
             signal.setitimer(signal.ITIMER_PROF, 0)
-
-
-def _failures(validator: Any, value: Any, limit: int) -> list[list[Any]]:
-    return [
-        [list(error.instance_path), str(error.message)[:_LONGEST_MESSAGE], error.kind.name]
-        for error in islice(validator.iter_errors(value), limit)
-    ]
 
 
 def _answer(said: dict[str, Any]) -> None:

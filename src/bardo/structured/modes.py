@@ -110,7 +110,12 @@ def _rungs(provider: str, model: str, dialect: str, own: str) -> tuple[Rung, ...
 
 def refusal(rung: Rung, target: SchemaTarget, around: RequestConditions) -> str:
     """Return why a rung cannot be used, in words; empty where it can."""
-    known = _known_support(rung.form, target)
+    if rung.form == "tool" and target.forced_tools is not None:
+        known: bool | None = target.forced_tools
+    elif rung.form in ("tool", "tool_auto"):
+        known = target.tools
+    else:
+        known = {"json_schema": target.json_schema, "json_object": target.json_object}.get(rung.form)
     reasons = (
         (known is False, "this model is known not to take it"),
         (rung.advertised and known is None, "the model's listing does not say that it takes it"),
@@ -119,14 +124,6 @@ def refusal(rung: Rung, target: SchemaTarget, around: RequestConditions) -> str:
         (not rung.thinking and around.thinking, "it does not work while the model thinks"),
     )
     return next((reason for holds, reason in reasons if holds), "")
-
-
-def _known_support(form: Form, target: SchemaTarget) -> bool | None:
-    if form == "tool" and target.forced_tools is not None:
-        return target.forced_tools
-    if form in ("tool", "tool_auto"):
-        return target.tools
-    return {"json_schema": target.json_schema, "json_object": target.json_object}.get(form)
 
 
 def ordered(rungs: Iterable[Rung], *, prefer_schema_enforcement: bool, mode: Mode | None) -> list[Rung]:

@@ -181,7 +181,8 @@ class PartialJson:
         said = _WORDS.get(word, number(word) if NUMBER.fullmatch(word) else None)
         if (said is None and word not in _WORDS) or not self._may_be(said):
             return self._break(at)
-        self._set_member(_finite(said))
+        finite = None if isinstance(said, float) and said in (float("inf"), float("-inf")) else said
+        self._set_member(finite)
         return token.end()
 
     def _end_value(self, text: str, at: int) -> int:
@@ -292,10 +293,6 @@ def _member_of(one: _Open) -> str | int:
 def _past_space(text: str, at: int) -> int:
     space = _SPACE.match(text, at)
     return space.end() if space else at
-
-
-def _finite(value: Json) -> Json:
-    return None if isinstance(value, float) and value in (float("inf"), float("-inf")) else value
 
 
 def _free_text(root: JsonSchema, schema: JsonSchema) -> bool:

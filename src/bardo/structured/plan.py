@@ -122,7 +122,9 @@ def _make_plan(
     guidance: str,
 ) -> StructuredPlan:
     wanted: Mode = mode or ("schema_enforced" if prefer else "tool_use_workaround")
-    named = _name(name, judge.schema)
+    said = name or (judge.schema.get("title") if isinstance(judge.schema, dict) else "")
+    plain = re.sub(r"[^A-Za-z0-9_-]+", "_", said if isinstance(said, str) else "").strip("_")
+    named = plain[: 64 - len(_TOOL)] or "answer"
     if mode == "none":
         return StructuredPlan(mode="none", form="none", name=named, wanted="none")
     skipped: list[Skipped] = []
@@ -148,6 +150,16 @@ def _plan_of_rung(
     rung: Rung, rewritten: RewrittenSchema, name: str, guidance: str, skipped: tuple[Skipped, ...], wanted: Mode
 ) -> StructuredPlan:
     tool = f"{_TOOL}{name}"[:64] if rung.form in ("tool", "tool_auto") else ""
+    if rung.form == "tool_auto":
+        written_guidance = tool_guidance(tool)
+    elif MODE_OF[rung.form] != "prompt_guided":
+        written_guidance = ""
+    else:
+        # The caller's own words show its own schema, so they do where that is what must be answered, and where they say what must be said.
+        fits = not rewritten.changes_answers and not (rung.form == "json_object" and "json" not in guidance.lower())
+        written_guidance = (
+            guidance if guidance and fits and not rung.example else guidance_for(rewritten.schema, example=rung.example)
+        )
     return StructuredPlan(
         mode=MODE_OF[rung.form],
         form=rung.form,
@@ -155,28 +167,12 @@ def _plan_of_rung(
         schema=rewritten.schema,
         strict=rung.strict,
         tool_name=tool,
-        guidance=_guidance_of(rung, rewritten, tool, guidance),
+        guidance=written_guidance,
         rewrites=rewritten.rewrites,
         skipped=skipped,
         wanted=wanted,
         rewritten=rewritten,
     )
-
-
-def _guidance_of(rung: Rung, rewritten: RewrittenSchema, tool: str, guidance: str) -> str:
-    if rung.form == "tool_auto":
-        return tool_guidance(tool)
-    if MODE_OF[rung.form] != "prompt_guided":
-        return ""
-    # The caller's own words show its own schema, so they do where that is what must be answered, and where they say what must be said.
-    fits = not rewritten.changes_answers and not (rung.form == "json_object" and "json" not in guidance.lower())
-    return guidance if guidance and fits and not rung.example else guidance_for(rewritten.schema, example=rung.example)
-
-
-def _name(name: str, schema: Any) -> str:
-    said = name or (schema.get("title") if isinstance(schema, dict) else "")
-    plain = re.sub(r"[^A-Za-z0-9_-]+", "_", said if isinstance(said, str) else "").strip("_")
-    return plain[: 64 - len(_TOOL)] or "answer"
 
 
 _DEEPEST = 6

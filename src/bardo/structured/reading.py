@@ -62,7 +62,10 @@ def quoted_end(text: str, at: int, role: str, *, depth: int) -> QuotedText:
     """
     tripled = text[at : at + 3]
     if tripled in ('"""', "'''"):
-        return _tripled(text, at, tripled)
+        end = text.find(tripled, at + 3)
+        if end < 0:
+            return QuotedText(at + 3, len(text), len(text), cut=True)
+        return QuotedText(at + 3, end, end + 3)
     start = at + 1
     possible: int | None = None
     stops = _stops(CLOSERS[text[at]])
@@ -77,13 +80,6 @@ def quoted_end(text: str, at: int, role: str, *, depth: int) -> QuotedText:
     if possible is not None:
         return QuotedText(start, possible, possible + 1, unsure=True)
     return QuotedText(start, len(text), len(text), cut=True)
-
-
-def _tripled(text: str, at: int, quotes: str) -> QuotedText:
-    end = text.find(quotes, at + 3)
-    if end < 0:
-        return QuotedText(at + 3, len(text), len(text), cut=True)
-    return QuotedText(at + 3, end, end + 3)
 
 
 def _stops(closers: str) -> re.Pattern[str]:

@@ -199,20 +199,17 @@ def forms(value: Json, known: Container[str]) -> Iterator[Unwrapped]:
     for _ in range(_MAX_WRAPPERS):
         if isinstance(value, dict) and len(value) == 1 and next(iter(value)) in known:
             return
-        inner = _inside(value)
+        if isinstance(value, str):
+            inner = _in_string(value)
+        elif isinstance(value, list):
+            inner = ("array", value[0]) if len(value) == 1 else None
+        else:
+            inner = _in_object(value) if isinstance(value, dict) else None
         if inner is None:
             return
         wrapper, value = inner
         removed = (*removed, wrapper)
         yield value, removed
-
-
-def _inside(value: Json) -> tuple[str, Json] | None:
-    if isinstance(value, str):
-        return _in_string(value)
-    if isinstance(value, list):
-        return ("array", value[0]) if len(value) == 1 else None
-    return _in_object(value) if isinstance(value, dict) else None
 
 
 def _in_string(value: str) -> tuple[str, Json] | None:
@@ -331,7 +328,11 @@ def _block(lines: list[_Line], at: int, indent: int, depth: int) -> tuple[Json, 
         return None, at
     first = lines[at]
     if first.item and first.key is None:
-        return _items(lines, at, indent)
+        items: list[Json] = []
+        while at < len(lines) and lines[at].item and lines[at].key is None and lines[at].indent == indent:
+            items.append(_read_value(lines[at].rest))
+            at += 1
+        return items, at
     members: dict[str, Json] = {}
     many: list[Json] = []
     start = at
@@ -353,29 +354,17 @@ def _member(lines: list[_Line], at: int, depth: int) -> tuple[Json, int]:
     return _block(lines, at + 1, lines[at + 1].indent, depth + 1) if deeper else (None, at + 1)
 
 
-def _items(lines: list[_Line], at: int, indent: int) -> tuple[Json, int]:
-    items: list[Json] = []
-    while at < len(lines) and lines[at].item and lines[at].key is None and lines[at].indent == indent:
-        items.append(_read_value(lines[at].rest))
-        at += 1
-    return items, at
-
-
 def _read_value(text: str) -> Json:
     try:
         return loads(text)
     except ValueError:
-        return _said_loosely(text)
-
-
-def _said_loosely(text: str) -> Json:
-    quoted = re.fullmatch(r"(['\"])(.*)\1", text)
-    return quoted.group(2) if quoted else scalar(re.sub(r"\s#\s.*$", "", text))[0]
+        quoted = re.fullmatch(r"(['\"])(.*)\1", text)
+        return quoted.group(2) if quoted else scalar(re.sub(r"\s#\s.*$", "", text))[0]
 
 
 def _table(text: str, keys: frozenset[str]) -> Json:
     rows = [
-        _cells(line)
+        [cell.strip().strip("*`") for cell in line.strip().strip("|").split("|")]
         for line in text.splitlines()
         if line.count("|") >= 2 and not ("--" in line and _RULE.fullmatch(line))
     ]
@@ -392,10 +381,6 @@ def _tags(text: str, keys: frozenset[str]) -> Json:
         if len({key for key, _ in found}) == len(found)
         else None
     )
-
-
-def _cells(line: str) -> list[str]:
-    return [cell.strip().strip("*`") for cell in line.strip().strip("|").split("|")]
 
 
 _MAX_WORD = 200
@@ -478,7 +463,15 @@ class Search:
         if found and is_open(found[-1], plain):
             return
         yield self._repaired_value(filter(None, map(python_literal, (plain, *fences(plain)))))
-        yield self._repaired_value(_joined_values(found, plain))
+        parts = [one for one in found if one.end > one.start and isinstance(one.value, dict | list)]
+        between = (plain[left.end : right.start] for left, right in pairwise(parts))
+        if len(parts) < 2 or parts[-1].cut == "scalar" or any(gap.strip(" \t\r\n,;") for gap in between):
+            joined_values = []
+        else:
+            joined_values = [
+                ParsedValue([one.value for one in parts], parts[0].start, parts[-1].end, cut=parts[-1].cut)
+            ]
+        yield self._repaired_value(joined_values)
         yield self._repaired_value(one for one in found if one.unsure and one.cut != "scalar")
         yield self._bare_word(plain)
         if not any(one.cut for one in seen.found):
@@ -592,15 +585,6 @@ def _first(results: Iterable[Extraction | None]) -> Extraction | None:
 
 def _last(found: Iterable[ParsedValue]) -> Iterable[ParsedValue]:
     return reversed(list(found)[-MAX_JUDGED:])
-
-
-def _joined_values(found: list[ParsedValue], plain: str) -> list[ParsedValue]:
-    """Return values that stand one after the other, a line or a comma apart, as one array."""
-    parts = [one for one in found if one.end > one.start and isinstance(one.value, dict | list)]
-    between = (plain[left.end : right.start] for left, right in pairwise(parts))
-    if len(parts) < 2 or parts[-1].cut == "scalar" or any(gap.strip(" \t\r\n,;") for gap in between):
-        return []
-    return [ParsedValue([one.value for one in parts], parts[0].start, parts[-1].end, cut=parts[-1].cut)]
 
 
 def _keys(schema: JsonSchema) -> frozenset[str]:

@@ -89,13 +89,6 @@ def checker(schema: JsonSchema | Checker) -> Checker:
     """
     if isinstance(schema, Checker):
         return schema
-    key = _encode_schema(schema)
-    # Compiled from what was written, so that a caller who changes its schema afterwards does not change ours.
-    made: Checker = CHECKERS.of(key, lambda: Checker(msgspec.json.decode(key), len(key)), len(key))
-    return made
-
-
-def _encode_schema(schema: object) -> bytes:
     if not isinstance(schema, Mapping | bool):
         raise _not_a_schema(f"a schema is an object or a boolean, not {type(schema).__name__}")
     try:
@@ -104,7 +97,10 @@ def _encode_schema(schema: object) -> bytes:
         raise _not_a_schema(f"the schema cannot be written as JSON: {str(problem)[:_MAX_MESSAGE]}") from problem
     if len(written) > MAX_SCHEMA_BYTES:
         raise _not_a_schema(f"the schema takes {len(written):,} bytes, more than {MAX_SCHEMA_BYTES:,}")
-    return written
+    key = written
+    # Compiled from what was written, so that a caller who changes its schema afterwards does not change ours.
+    made: Checker = CHECKERS.of(key, lambda: Checker(msgspec.json.decode(key), len(key)), len(key))
+    return made
 
 
 def _compiled(schema: JsonSchema) -> tuple[Any, bool]:
@@ -192,12 +188,10 @@ def retry_message(
     ]
     said += [f"- {failure}" for failure in extraction.failures]
     said += [f"- {issue}" for issue in issues]
-    said.append(_again(checker(schema), with_schema=with_schema))
-    return "\n".join(said)
-
-
-def _again(judge: Checker, *, with_schema: bool) -> str:
-    written = msgspec.json.encode(judge.schema).decode()
+    written = msgspec.json.encode(checker(schema).schema).decode()
     if not with_schema or len(written) > _MAX_SCHEMA:
-        return "Answer again, with the whole JSON value and nothing else."
-    return f"Answer again, with the whole JSON value and nothing else, conforming to this JSON Schema:\n{written}"
+        again = "Answer again, with the whole JSON value and nothing else."
+    else:
+        again = f"Answer again, with the whole JSON value and nothing else, conforming to this JSON Schema:\n{written}"
+    said.append(again)
+    return "\n".join(said)

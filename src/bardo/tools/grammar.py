@@ -518,15 +518,6 @@ def _keyword(scanner: Scanner, call: OpenCall, following: Following) -> Reading[
     yield from scanner.blank()
 
 
-def _beginnings(shape: Shape) -> tuple[str, ...]:
-    """Return the texts with which a call of this shape begins; none where it begins with a bare name."""
-    first, follows = shape[0], shape[1] if len(shape) > 1 else None
-    if first.kind != "literal":
-        return _BRACKETS.get(first.kind, ())
-    brackets = _BRACKETS.get(follows.kind, ()) if follows else ()
-    return tuple(f"{first.text}{blank}{bracket}" for bracket in brackets for blank in _BLANKS) or (first.text,)
-
-
 class CallGrammar:
     """Reads calls of one format from one scanner."""
 
@@ -546,7 +537,15 @@ class CallGrammar:
     def fitting(self, *, again: bool = False) -> Reading[Shape | None]:
         """Return the shape that can begin here. After a call, a bare name is not taken for `again` one."""
         for shape in self._shapes.calls:
-            if (yield from self._scanner.stands(_beginnings(shape))):
+            first, follows = shape[0], shape[1] if len(shape) > 1 else None
+            if first.kind != "literal":
+                beginnings = _BRACKETS.get(first.kind, ())
+            else:
+                brackets = _BRACKETS.get(follows.kind, ()) if follows else ()
+                beginnings = tuple(f"{first.text}{blank}{bracket}" for bracket in brackets for blank in _BLANKS) or (
+                    first.text,
+                )
+            if (yield from self._scanner.stands(beginnings)):
                 return shape
         named = (shape for shape in self._shapes.calls if shape[0].kind not in ("literal", *_BRACKETS))
         return next((shape for shape in named if not again or shape[0].kind in _REPEATS), None)

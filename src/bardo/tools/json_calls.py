@@ -20,7 +20,12 @@ def read_arguments(scanner: Scanner, call: OpenCall, stops: tuple[str, ...], *, 
     character = yield from scanner.peek()
     if character == "{":
         call.begin()
-        yield from _pass_object(scanner, call, stops)
+        ended = yield from pass_value(scanner, call.arguments, stops)
+        if not ended.complete:
+            yield from scanner.pass_until(stops, call.arguments)
+            raise Malformed(ended.why)
+        if ended.why:
+            call.note(NOT_JSON)
     elif character == '"':
         text = yield from read_string(scanner)
         call.begin()
@@ -36,15 +41,6 @@ def read_arguments(scanner: Scanner, call: OpenCall, stops: tuple[str, ...], *, 
         call.note(NOT_JSON)
     else:
         raise Malformed("arguments are missing")
-
-
-def _pass_object(scanner: Scanner, call: OpenCall, stops: tuple[str, ...]) -> Reading[None]:
-    ended = yield from pass_value(scanner, call.arguments, stops)
-    if not ended.complete:
-        yield from scanner.pass_until(stops, call.arguments)
-        raise Malformed(ended.why)
-    if ended.why:
-        call.note(NOT_JSON)
 
 
 def _is_object(text: str) -> bool:

@@ -56,7 +56,12 @@ def read_string(scanner: Scanner) -> Reading[str]:
         raise Malformed("a string is missing")
     if not (yield from _pass_string(scanner, parts.append)):
         raise Malformed(CUT_OFF)
-    return _decoded("".join(parts))
+    literal = "".join(parts)
+    try:
+        decoded = json.loads(literal, strict=False)
+    except ValueError as error:
+        raise Malformed(NOT_JSON) from error
+    return decoded if isinstance(decoded, str) else literal
 
 
 def read_value(scanner: Scanner) -> Reading[str]:
@@ -66,14 +71,6 @@ def read_value(scanner: Scanner) -> Reading[str]:
     if ended is None or not ended.complete:
         raise Malformed(NOT_JSON)
     return "".join(parts)
-
-
-def _decoded(literal: str) -> str:
-    try:
-        decoded = json.loads(literal, strict=False)
-    except ValueError as error:
-        raise Malformed(NOT_JSON) from error
-    return decoded if isinstance(decoded, str) else literal
 
 
 class _Scan:
@@ -250,15 +247,11 @@ def pass_literal(
     if character == "{":
         yield from _mapping(scanner, give, notation, depth)
     elif character in ("[", "("):
-        yield from _sequence(scanner, give, notation, depth)
+        closer = "]" if scanner.skip() == "[" else ")"
+        give("[")
+        yield from _members(scanner, give, notation, depth, closer=closer, lead="")
     else:
         yield from _scalar(scanner, give, notation)
-
-
-def _sequence(scanner: Scanner, give: Give, notation: Notation, depth: int) -> Reading[None]:
-    closer = "]" if scanner.skip() == "[" else ")"
-    give("[")
-    yield from _members(scanner, give, notation, depth, closer=closer, lead="")
 
 
 def _members(scanner: Scanner, give: Give, notation: Notation, depth: int, *, closer: str, lead: str) -> Reading[None]:
@@ -289,11 +282,7 @@ def _mapping(scanner: Scanner, give: Give, notation: Notation, depth: int) -> Re
         yield from _comma(scanner, "}")
         yield from _members(scanner, give, notation, depth, closer="}", lead=", ")
         return
-    yield from _entries(scanner, give, notation, depth)
-
-
-def _entries(scanner: Scanner, give: Give, notation: Notation, depth: int) -> Reading[None]:
-    """Pass on the rest of a mapping behind its first key."""
+    # Pass on the rest of a mapping behind its first key.
     while True:
         yield from scanner.expect(":")
         give(": ")
@@ -384,20 +373,18 @@ def _escape(scanner: Scanner, give: Give) -> Reading[None]:
     scanner.skip()
     if character in _CODES:
         digits = yield from scanner.word(_DIGITS, limit=_CODES[character])
-        give(_coded(character, digits))
+        code = int(digits, 16) if len(digits) == _CODES[character] else -1
+        if not 0 <= code <= 0x10FFFF:
+            coded = escape(f"\\{character}{digits}")
+        else:
+            # Written as JSON's own escape, so that a pair of surrogates becomes one character again.
+            coded = f"\\u{code:04x}" if 0xD800 <= code <= 0xDFFF else escape(chr(code))
+        give(coded)
     elif character in _ESCAPES:
         give(escape(_ESCAPES[character]))
     else:
         # An escape Python does not know keeps its backslash; escaped quotes and backslashes lose it.
         give(escape(character if character in "\"'\\" else "\\" + character))
-
-
-def _coded(kind: str, digits: str) -> str:
-    code = int(digits, 16) if len(digits) == _CODES[kind] else -1
-    if not 0 <= code <= 0x10FFFF:
-        return escape(f"\\{kind}{digits}")
-    # Written as JSON's own escape, so that a pair of surrogates becomes one character again.
-    return f"\\u{code:04x}" if 0xD800 <= code <= 0xDFFF else escape(chr(code))
 
 
 def _scalar(scanner: Scanner, give: Give, notation: Notation) -> Reading[None]:
@@ -422,12 +409,8 @@ def _python_number(word: str) -> str:
         # Models pad dates with zeros, which Python does not read.
         return str(int(word, 10 if digits.isascii() and digits.isdigit() else 0))
     except ValueError:
-        return _python_float(word)
-
-
-def _python_float(word: str) -> str:
-    try:
-        number = float(word)
-    except ValueError:
-        return ""
-    return json.dumps(number) if math.isfinite(number) else ""
+        try:
+            number = float(word)
+        except ValueError:
+            return ""
+        return json.dumps(number) if math.isfinite(number) else ""

@@ -315,7 +315,9 @@ def _compiled(parts: Sequence[str], holes: set[str], name: str) -> Shape:
 
 def _part(part: str, holes: set[str], name: str) -> list[ShapeStep]:
     pieces = _HOLE.split(part.removeprefix("?"))
-    steps = [_step(piece, hole=bool(at % 2)) for at, piece in enumerate(pieces) if piece]
+    steps = [
+        ShapeStep(piece) if at % 2 else ShapeStep("literal", text=piece) for at, piece in enumerate(pieces) if piece
+    ]
     if unknown := {step.kind for step in steps} - holes - {"literal"}:
         raise InvalidRequest(
             f"tool-call format {name!r} has a hole {unknown.pop()!r}", hint=f"known: {', '.join(sorted(holes))}"
@@ -327,10 +329,6 @@ def _part(part: str, holes: set[str], name: str) -> list[ShapeStep]:
             f"tool-call format {name!r}: a part that may be missing begins with a hole", hint="begin it with text"
         )
     return [ShapeStep("optional", group=tuple(steps))]
-
-
-def _step(piece: str, *, hole: bool) -> ShapeStep:
-    return ShapeStep(piece) if hole else ShapeStep("literal", text=piece)
 
 
 def _with_what_follows(steps: Sequence[ShapeStep], after: tuple[str, ...]) -> Shape:

@@ -113,6 +113,10 @@ class Language(msgspec.Struct, frozen=True, kw_only=True):
         """Return the tables of a row."""
         units = {name: names.split()[0] for names in row.units for name in names.split()}
         pairs = {frozenset((one, other)) for line in row.opposites for one in line.split() for other in line.split()}
+        found: dict[str, set[int]] = {}
+        for number, line in enumerate(row.synonyms):
+            for word in line.split():
+                found.setdefault(word, set()).add(number)
         return cls(
             row=row,
             light=_word_set(row.light),
@@ -123,7 +127,7 @@ class Language(msgspec.Struct, frozen=True, kw_only=True):
             exact=_word_set(row.exact),
             numbers=dict(word.split("=", 1) for word in row.numbers.split()),
             units=units,
-            groups=_groups(row.synonyms),
+            groups={word: frozenset(numbers) for word, numbers in found.items()},
             opposites=frozenset(pairs),
             phrases=_phrases(row.phrases),
             relations=word_relations() if row.relations else None,
@@ -171,14 +175,6 @@ def _is_known(words: list[str], relations: WordRelations) -> bool:
 
 def _word_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
-
-
-def _groups(lines: Iterable[str]) -> dict[str, frozenset[int]]:
-    found: dict[str, set[int]] = {}
-    for number, line in enumerate(lines):
-        for word in line.split():
-            found.setdefault(word, set()).add(number)
-    return {word: frozenset(numbers) for word, numbers in found.items()}
 
 
 def _phrases(text: str) -> dict[str, list[tuple[tuple[str, ...], tuple[str, ...]]]]:

@@ -32,7 +32,7 @@ from bardo.values.blocks import (
     UnknownBlock,
 )
 from bardo.values.events import Event
-from bardo.values.request import CacheAllowance, CacheOptions, KeptAs, Message, Request
+from bardo.values.request import CacheAllowance, CacheOptions, Message, Request
 from bardo.values.response import Response
 from bardo.values.usage import exact_dollars
 
@@ -223,12 +223,21 @@ def _reasons(request: Request, most_temperature: float) -> Iterator[Refusal]:
         yield "hosted_tools"
     if request.tools:
         yield "tools"
-    if _SERVER_STATE.intersection(request.extra) or (request.kept_as is not None and _goes_on(request.kept_as)):
+    kept = request.kept_as
+    if _SERVER_STATE.intersection(request.extra) or (kept is not None and (kept.previous or kept.conversation)):
         yield "opaque_state"
     results: Sequence[tuple[str, str]] = ()
     texts = _plain_texts(request.messages)
     if texts is None:
-        yield from _of_messages(request.messages)
+        found = {
+            reason
+            for message in request.messages
+            for block in message.blocks
+            if (reason := _of_block(block)) is not None
+        }
+        yield from sorted(found)
+        if any(message.role == "assistant" for message in request.messages):
+            yield "multi_turn"
         texts, results = _texts_and_results(request.messages)
     has_time_words, has_personal_data = time_words().has, personal_data().has
     for role, text in texts:
@@ -257,10 +266,6 @@ def _is_live(request: Request) -> bool:
     return (profile is not None and profile.web_search is True) or matches_any(request.model, live.models)
 
 
-def _goes_on(reply: KeptAs) -> bool:
-    return bool(reply.previous or reply.conversation)
-
-
 def _plain_texts(messages: Iterable[Message]) -> list[tuple[str, str]] | None:
     """Return who says what, where each turn is one text that no assistant wrote; None for any other request."""
     found: list[tuple[str, str]] = []
@@ -281,13 +286,6 @@ def _texts_and_results(messages: Sequence[Message]) -> tuple[list[tuple[str, str
         ("tool", block.text) for message in messages for block in message.blocks if isinstance(block, ToolResultBlock)
     ]
     return texts, results
-
-
-def _of_messages(messages: Iterable[Message]) -> Iterator[Refusal]:
-    found = {reason for message in messages for block in message.blocks if (reason := _of_block(block)) is not None}
-    yield from sorted(found)
-    if any(message.role == "assistant" for message in messages):
-        yield "multi_turn"
 
 
 def _of_block(block: Block) -> Refusal | None:

@@ -150,11 +150,8 @@ def _with_particle(texts: Sequence[str], place: int, language: Language) -> str 
         return None
     particle = texts[place + 1]
     verbs = (f"{base}_{particle}" for base in sorted(language.bases(texts[place])))
-    return next((verb for verb in verbs if verb in language.groups or _is_verb(verb, language)), None)
-
-
-def _is_verb(verb: str, language: Language) -> bool:
-    return language.relations is not None and verb in language.relations
+    relations = () if language.relations is None else language.relations
+    return next((verb for verb in verbs if verb in language.groups or verb in relations), None)
 
 
 def _numbers(tokens: Iterable[_Token], language: Language) -> list[_Token]:

@@ -73,7 +73,15 @@ class Heads:
         if len(names) != len(set(names)):
             raise ValueError("two heads have one name")
         for head in file.heads:
-            _check(head, file.dimensions)
+            count = len(head.labels)
+            if len(head.bias) != count or len(head.weights) != 2 * count * file.dimensions:
+                raise ValueError(
+                    f"the head {head.name!r} has not one weight for each of {count} labels x {file.dimensions} components"
+                )
+            if len(set(head.labels)) != count:
+                raise ValueError(f"the head {head.name!r} has a label twice")
+            if not all(map(math.isfinite, (*head.bias, head.scale, head.sharpness))):
+                raise ValueError(f"the head {head.name!r} has a number that is none")
 
     def guesses(self, vector: Sequence[float]) -> dict[str, Guess]:
         """Return the likeliest label of each head, with its probability. A vector of zeros has no label."""
@@ -182,15 +190,3 @@ def _probabilities(head: Head, sums: Sequence[int], length: float) -> list[float
     odds = [math.exp(score - best) for score in scores]
     total = sum(odds)
     return [value / total for value in odds]
-
-
-def _check(head: Head, dimensions: int) -> None:
-    count = len(head.labels)
-    if len(head.bias) != count or len(head.weights) != 2 * count * dimensions:
-        raise ValueError(
-            f"the head {head.name!r} has not one weight for each of {count} labels x {dimensions} components"
-        )
-    if len(set(head.labels)) != count:
-        raise ValueError(f"the head {head.name!r} has a label twice")
-    if not all(map(math.isfinite, (*head.bias, head.scale, head.sharpness))):
-        raise ValueError(f"the head {head.name!r} has a number that is none")

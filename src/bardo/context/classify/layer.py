@@ -254,7 +254,8 @@ class Classify:
         self._refuse(guesses)
         found = Classification(tier=tier, guesses=guesses, needs=needs_of(guesses, self._needs))
         why = {"without_vector": without} if without else {}
-        saw: dict[str, Any] = {"tier": tier, **why, **{name: _shown(guess) for name, guess in guesses.items()}}
+        seen = {name: f"{guess.label} {guess.probability:.2f}" for name, guess in guesses.items()}
+        saw: dict[str, Any] = {"tier": tier, **why, **seen}
         did = (
             "told routing " + ", ".join(f"{name} {value}" for name, value in found.needs.items()) if found.needs else ""
         )
@@ -317,7 +318,3 @@ def needs_of(guesses: Mapping[str, Guess], rows: Sequence[NeedRow]) -> dict[str,
 
 def _is(guess: Guess | None, label: str, probability: float) -> bool:
     return guess is not None and guess.label == label and guess.probability >= probability
-
-
-def _shown(guess: Guess) -> str:
-    return f"{guess.label} {guess.probability:.2f}"

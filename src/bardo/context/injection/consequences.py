@@ -95,8 +95,12 @@ def suspects_of(
     known = "\n".join(span.text for span in trusted if span.trusted).lower()
     compact = _SEPARATORS.sub("", known)
     named = "\n".join(each for sentence in sentences for each in dict.fromkeys((sentence, _as_written(sentence))))
+    found = [one[0].rstrip(".,;:!?").lower() for one in islice(_ADDRESS.finditer(named), _MOST_ADDRESSES)]
+    bare = [re.split(r"[?#]", one.removeprefix("https://").removeprefix("http://"), maxsplit=1)[0] for one in found]
+    # A call may reach another page of the same folder.
+    short = ["/".join(one.split("/")[:2]).rstrip("/") for one in bare]
     return InjectedTargets(
-        addresses=frozenset({one for one in _addresses(named) if one not in known}),
+        addresses=frozenset({one for one in short if len(one) >= _LEAST_ADDRESS and one not in known}),
         numbers=frozenset({one for one in _numbers(named) if one not in compact}),
         paths=frozenset({one for one in _paths(named) if one not in known}),
         tools=frozenset({tool.name for tool in tools if is_named(tool.name, named) and not is_named(tool.name, known)}),
@@ -126,14 +130,6 @@ def _as_written(text: str) -> str:
     for pattern, meant in _WRITTEN_OUT:
         text = pattern.sub(meant, text)
     return text
-
-
-def _addresses(text: str) -> list[str]:
-    found = [one[0].rstrip(".,;:!?").lower() for one in islice(_ADDRESS.finditer(text), _MOST_ADDRESSES)]
-    bare = [re.split(r"[?#]", one.removeprefix("https://").removeprefix("http://"), maxsplit=1)[0] for one in found]
-    # A call may reach another page of the same folder.
-    short = ["/".join(one.split("/")[:2]).rstrip("/") for one in bare]
-    return [one for one in short if len(one) >= _LEAST_ADDRESS]
 
 
 def _numbers(text: str) -> list[str]:
@@ -206,7 +202,10 @@ class InspectedCalls:
         if self._withholds:
             self._refused, self._held = True, []
             return (Failed(_refusal(name, cause, self._suspects, self._hint)),)
-        return [*own, Degraded(_degradation(name, cause, self._suspects))]
+        degradation = Degradation(
+            "injection", asked=name, sent=name, why=f"a call of {name}: {_reason(cause, self._suspects)}"
+        )
+        return [*own, Degraded(degradation)]
 
     def _released(self, own: list[Event]) -> Sequence[Event]:
         if not self._withholds:
@@ -223,10 +222,6 @@ _CAUSES: dict[What, str] = {
     "path": "a path in its arguments stands",
     "tool": "it is named",
 }
-
-
-def _degradation(name: str, cause: What, suspects: InjectedTargets) -> Degradation:
-    return Degradation("injection", asked=name, sent=name, why=f"a call of {name}: {_reason(cause, suspects)}")
 
 
 def _refusal(name: str, cause: What, suspects: InjectedTargets, hint: str) -> Forbidden:

@@ -15,7 +15,6 @@ import msgspec
 
 from bardo.catalog.layer_rows import injection_rows
 from bardo.values.blocks import (
-    Block,
     DocumentBlock,
     ResultPart,
     TextBlock,
@@ -23,7 +22,7 @@ from bardo.values.blocks import (
     ToolResultBlock,
     UnknownBlock,
 )
-from bardo.values.request import Message, Request
+from bardo.values.request import Request
 
 Provenance = Literal["system", "user", "tool", "document"]
 LEAST_TEXT = 12
@@ -49,29 +48,21 @@ def all_spans(request: Request) -> Iterator[Span]:
     names: dict[str, str] = {}
     for message in request.messages:
         if message.role != "assistant":
-            yield from _of_message(message, names)
+            own: Provenance = "system" if message.role == "system" else "user"
+            for block in message.blocks:
+                if isinstance(block, TextBlock):
+                    yield from [Span(text=block.text, provenance=own)] if own == "system" else parts_of_user(block.text)
+                elif isinstance(block, ToolResultBlock):
+                    name = block.name or names.get(block.call_id, "")
+                    for part in block.content:
+                        yield from _of_result(part, name)
+                elif isinstance(block, DocumentBlock) and block.text:
+                    yield Span(text=block.text, provenance="document", source=block.name)
+                elif isinstance(block, UnknownBlock):
+                    for text in _texts_in(block.value):
+                        yield Span(text=text, provenance="tool")
         else:
             names |= {block.id: block.name for block in message.blocks if isinstance(block, ToolCallBlock)}
-
-
-def _of_message(message: Message, names: dict[str, str]) -> Iterator[Span]:
-    own: Provenance = "system" if message.role == "system" else "user"
-    for block in message.blocks:
-        yield from _of_block(block, own, names)
-
-
-def _of_block(block: Block, own: Provenance, names: dict[str, str]) -> Iterator[Span]:
-    if isinstance(block, TextBlock):
-        yield from [Span(text=block.text, provenance=own)] if own == "system" else parts_of_user(block.text)
-    elif isinstance(block, ToolResultBlock):
-        name = block.name or names.get(block.call_id, "")
-        for part in block.content:
-            yield from _of_result(part, name)
-    elif isinstance(block, DocumentBlock) and block.text:
-        yield Span(text=block.text, provenance="document", source=block.name)
-    elif isinstance(block, UnknownBlock):
-        for text in _texts_in(block.value):
-            yield Span(text=text, provenance="tool")
 
 
 def _of_result(part: ResultPart, name: str) -> Iterator[Span]:

@@ -62,15 +62,10 @@ def features(sentence: str) -> tuple[float, ...]:
     sentence_words = _WORDS.findall(lower)
     if not sentence_words:
         return (0.0,) * len(FEATURES)
-    first = _first(sentence_words, words)
+    first = 0
+    while first < len(sentence_words) - 1 and sentence_words[first] in words.leading:
+        first += 1
     return tuple(map(float, _values(sentence, lower, sentence_words, first, words)))
-
-
-def _first(sentence_words: list[str], words: ProbeVocabulary) -> int:
-    place = 0
-    while place < len(sentence_words) - 1 and sentence_words[place] in words.leading:
-        place += 1
-    return place
 
 
 def _values(

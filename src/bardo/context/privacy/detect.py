@@ -256,7 +256,15 @@ class PhoneScanner:
         """
         for run in matches_in_parts(_RUN, text):
             written = run.group()
-            likely = _likely(written)
+            if written.startswith(("+", "(+")):
+                likely = _INTERNATIONAL
+            elif _NO_PHONE.match(written):
+                likely = 0.0
+            elif written.startswith("00") and written[2:3] not in ("", "0"):
+                likely = _INTERNATIONAL
+            else:
+                grouped = not written.isdigit() and len(_NO_DIGIT.sub("", written)) >= _GROUPED_DIGITS
+                likely = _WRITTEN if grouped or written.startswith(("0", "(")) else _BARE
             if not likely or not worth(run.start(), run.end(), likely):
                 continue
             for end in _ends(written, likely):
@@ -266,7 +274,10 @@ class PhoneScanner:
 
     def _score(self, written: str, likely: float) -> float:
         if self._library is None:
-            return _by_length(written, likely)
+            digits = sum(char.isdigit() for char in written)
+            if likely == _INTERNATIONAL:
+                return _INTERNATIONAL if 8 <= digits <= 15 else 0.0
+            return min(likely, _BY_LENGTH) if 9 <= digits <= 12 else 0.0
         valid = self._international(written) if likely == _INTERNATIONAL else self._in_a_region(written)
         return likely if valid else 0.0
 
@@ -382,27 +393,9 @@ def _with_plus(written: str) -> str:
     return f"+{written[2:]}" if written.startswith("00") else written
 
 
-def _likely(written: str) -> float:
-    if written.startswith(("+", "(+")):
-        return _INTERNATIONAL
-    if _NO_PHONE.match(written):
-        return 0.0
-    if written.startswith("00") and written[2:3] not in ("", "0"):
-        return _INTERNATIONAL
-    grouped = not written.isdigit() and len(_NO_DIGIT.sub("", written)) >= _GROUPED_DIGITS
-    return _WRITTEN if grouped or written.startswith(("0", "(")) else _BARE
-
-
 def _ends(written: str, likely: float) -> list[int]:
     gaps = [gap.start() for gap in _GAP.finditer(written)] if likely == _INTERNATIONAL else []
     return [len(written), *reversed(gaps[-_MOST_CUTS:])]
-
-
-def _by_length(written: str, likely: float) -> float:
-    digits = sum(char.isdigit() for char in written)
-    if likely == _INTERNATIONAL:
-        return _INTERNATIONAL if 8 <= digits <= 15 else 0.0
-    return min(likely, _BY_LENGTH) if 9 <= digits <= 12 else 0.0
 
 
 def _national_plans(library: Any, regions: Sequence[str]) -> re.Pattern[str]:

@@ -393,7 +393,9 @@ class PrivacyLayer:
         Raises InvalidRequest where it is to be refused, InternalError where it could not be searched, and TooMuchWork.
         """
         try:
-            texts, skipped = _texts_of(request)
+            collector = _Collector()
+            collector.request(request)
+            texts, skipped = tuple(collector.texts), collector.skipped
             detected: Found = (yield FindPersonalData(texts)) if texts else ()
             if self._mode != "mask" or not any(detected):
                 return self._counted(request, texts, detected, skipped)
@@ -473,13 +475,6 @@ def _changer(placeholders: Placeholders, pieces: Mapping[str, Pieces]) -> TextCh
         return placeholders.masked(text) if cut is None else placeholders.in_place(text, cut)
 
     return TextChanger(masked, placeholders.of)
-
-
-def _texts_of(request: Request) -> tuple[tuple[str, ...], Counter[str]]:
-    """Return all texts of a request, and what there is besides that cannot be searched."""
-    collector = _Collector()
-    collector.request(request)
-    return tuple(collector.texts), collector.skipped
 
 
 class _Collector(TextChanger):

@@ -167,7 +167,9 @@ def compacted(request: Request, facts: LayerFacts, settings: CompressSettings, s
     shown = request if summary is None else _with_summary(request, summary)
     did = "" if summary is None else _summary_clause(summary)
     tokens = facts.count_tokens(shown, facts.targets[0] if facts.targets else None)
-    limit = _limit(settings, facts)
+    windows = [target.window for target in facts.targets if target.window]
+    share = [int(min(windows) * settings.compact_above_share)] if windows else []
+    limit = min([settings.compact_above_tokens, *share])
     if "provider" in settings.compact and (asked := _asked_of_provider(shown, facts, settings, limit)) is not None:
         return Compaction(request=asked, did=did, saw={"compaction": "left to the provider"})
     if tokens <= limit or bound:
@@ -187,12 +189,6 @@ def compacted(request: Request, facts: LayerFacts, settings: CompressSettings, s
 
 def _summary_clause(summary: Summary) -> str:
     return f"a summary stands for {summary.messages} earlier messages"
-
-
-def _limit(settings: CompressSettings, facts: LayerFacts) -> int:
-    windows = [target.window for target in facts.targets if target.window]
-    share = [int(min(windows) * settings.compact_above_share)] if windows else []
-    return min([settings.compact_above_tokens, *share])
 
 
 def _recall(facts: LayerFacts) -> Generator[Effect, Any, tuple[Summary, ...]]:

@@ -284,7 +284,8 @@ def comma_separated(text: str) -> str:
     written = io.StringIO()
     table = csv.writer(written, lineterminator="\n")
     table.writerow(columns)
-    table.writerows([[_cell(value) for value in row.values()] for row in rows])
+    cells = [[str(value).lower() if isinstance(value, bool) else value for value in row.values()] for row in rows]
+    table.writerows(cells)
     return written.getvalue().rstrip("\n")
 
 
@@ -344,7 +345,3 @@ def _decoded(text: str) -> Any:
 
 def _is_plain(value: Any) -> bool:
     return isinstance(value, str | int | float | bool)
-
-
-def _cell(value: Any) -> Any:
-    return str(value).lower() if isinstance(value, bool) else value

@@ -112,7 +112,14 @@ class _Relevance(Editor):
                 begin += len(passages)
             if not any(scores):
                 continue
-            recipe = _spans(self._best(passages, scores))
+            places = self._best(passages, scores)
+            spans: list[list[int]] = []
+            for place in places:
+                if spans and spans[-1][1] == place:
+                    spans[-1][1] = place + 1
+                else:
+                    spans.append([place, place + 1])
+            recipe = ",".join(f"{begin}-{end}" for begin, end in spans)
             saved = part.tokens - estimate_tokens(self.apply(part, recipe))
             if saved > 0:
                 found.append(Proposal(part=part, recipe=recipe, saved=saved))
@@ -169,13 +176,3 @@ def _question(request: Request) -> str:
 
 def _likeness(question: Sequence[float], passages: Sequence[Sequence[float]]) -> list[float]:
     return [sum(one * other for one, other in zip(question, passage, strict=True)) for passage in passages]
-
-
-def _spans(places: Sequence[int]) -> str:
-    spans: list[list[int]] = []
-    for place in places:
-        if spans and spans[-1][1] == place:
-            spans[-1][1] = place + 1
-        else:
-            spans.append([place, place + 1])
-    return ",".join(f"{begin}-{end}" for begin, end in spans)

@@ -82,7 +82,8 @@ def _with_stable_system(messages: tuple[Message, ...], did: list[str]) -> tuple[
     order = sorted(range(len(blocks)), key=lambda place: bool(found[place]))
     if order == list(range(len(blocks))):
         return messages
-    did.append(f"parts of the system prompt with {_listed(found)} were put behind the others")
+    listed = " or ".join(dict.fromkeys(filter(None, found)))
+    did.append(f"parts of the system prompt with {listed} were put behind the others")
     moved = iter([blocks[place] for place in order])
     again = tuple(
         msgspec.structs.replace(message, blocks=tuple(next(moved) for _ in message.blocks)) for message in system
@@ -137,7 +138,3 @@ def _is_marked(carried: Carried | None) -> bool:
 
 def _names(tools: Sequence[Tool]) -> tuple[str, ...]:
     return tuple(tool.name for tool in tools)
-
-
-def _listed(found: Sequence[str]) -> str:
-    return " or ".join(dict.fromkeys(filter(None, found)))

@@ -133,7 +133,10 @@ def scoring_steps(query: ToolQuery, tools: Sequence[ComparedTool]) -> Generator[
         return total
     near: list[_Nearness] = []
     for place, one in known.items():
-        near.append(_nearness(query.vector, one, tools[place].uses))
+        uses = tools[place].uses
+        whole = dot(query.vector, one.whole)
+        sentence = max([dot(query.vector, part) for part in one.sentences], default=whole)
+        near.append(_Nearness(whole, sentence, dot(query.vector, one.name), _near_uses(query.vector, whole, one, uses)))
         if len(near) % COMPARED_AT_ONCE == 0:
             yield
     by_vectors = _standard(
@@ -175,12 +178,6 @@ class _Nearness(NamedTuple):
     sentence: float
     name: float
     uses: float
-
-
-def _nearness(vector: Vector, tool: ToolVectors, uses: ToolUses | None) -> _Nearness:
-    whole = dot(vector, tool.whole)
-    sentence = max([dot(vector, part) for part in tool.sentences], default=whole)
-    return _Nearness(whole, sentence, dot(vector, tool.name), _near_uses(vector, whole, tool, uses))
 
 
 def _near_uses(vector: Vector, whole: float, tool: ToolVectors, uses: ToolUses | None) -> float:

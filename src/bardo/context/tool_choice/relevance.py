@@ -96,7 +96,7 @@ def _by_vectors(
 
 def _vectors_of(texts: Sequence[ToolText], fingerprint: str) -> Generator[Any, Any, list[ToolVectors]]:
     """Return the vectors of tools, made anew for those that nobody has compared yet."""
-    digests = [_digest(text, fingerprint) for text in texts]
+    digests = [blake2b(msgspec.msgpack.encode((fingerprint, text.all)), digest_size=16).digest() for text in texts]
     found: Mapping[bytes, ToolVectors] = yield FindToolVectors(tuple(digests))
     missing = [(digest, text) for digest, text in zip(digests, texts, strict=True) if digest not in found]
     if not missing:
@@ -117,10 +117,6 @@ def _vectors_of(texts: Sequence[ToolText], fingerprint: str) -> Generator[Any, A
     yield StoreToolVectors(made)
     whole = {**found, **made}
     return [whole[digest] for digest in digests]
-
-
-def _digest(text: ToolText, fingerprint: str) -> bytes:
-    return blake2b(msgspec.msgpack.encode((fingerprint, text.all)), digest_size=16).digest()
 
 
 def _ranking(made: Sequence[float]) -> Ranking:

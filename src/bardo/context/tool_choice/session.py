@@ -36,7 +36,14 @@ def choosable(tools: Sequence[Tool]) -> tuple[Tool, ...]:
 
 def surviving(request: Request, names: Collection[str], *, used: bool) -> set[str]:
     """Return the names that stay: those that the user says, that of the tool choice, and those that were `used` in the history."""
-    kept = named_in(_user_text(request), names)
+    room, texts = _MOST_USER_TEXT, []
+    for message in reversed(request.messages):
+        if room <= 0:
+            break
+        if message.role == "user" and (text := message.paragraphs):
+            texts.append(text[-room:])
+            room -= len(text)
+    kept = named_in("\n".join(texts), names)
     choice = request.tool_choice
     if choice is not None and choice.mode == "named" and choice.name in names:
         kept.add(choice.name)
@@ -100,17 +107,6 @@ def _marks(tools: Sequence[Tool], rows: ToolChoiceRows) -> tuple[str, dict[str, 
 
 def _carried(tool: Tool) -> dict[str, Any]:
     return {} if tool.carried is None else tool.carried.fields
-
-
-def _user_text(request: Request) -> str:
-    room, texts = _MOST_USER_TEXT, []
-    for message in reversed(request.messages):
-        if room <= 0:
-            break
-        if message.role == "user" and (text := message.paragraphs):
-            texts.append(text[-room:])
-            room -= len(text)
-    return "\n".join(texts)
 
 
 class ToolPlan(msgspec.Struct, frozen=True, kw_only=True):

@@ -82,7 +82,13 @@ class Chat:
             reading.thinking = _thinking(message)
             reading.refused = bool(message.get("refusal")) or choice.get("finish_reason") == "content_filter"
             for call in message.get("tool_calls") or []:
-                reading.calls.append(_whole_call(call, reading))
+                function = reading.field(call, "function", dict, "tool_calls[]") or {}
+                whole_call = ToolUse(
+                    id=reading.field(call, "id", str, "tool_calls[]") or "",
+                    name=reading.field(function, "name", str, "function") or "",
+                    arguments=reading.field(function, "arguments", str, "function") or "",
+                )
+                reading.calls.append(whole_call)
             _finish(reading, choice.get("finish_reason"))
         _usage(reading, reply.get("usage") if isinstance(reply, dict) else None)
         reading.ended = True
@@ -150,15 +156,6 @@ def is_overflow(reply: ReceivedReply) -> bool:
 def _thinking(message: dict[str, Any]) -> str:
     return "".join(value for name in _THINKING[:1] if isinstance(value := message.get(name), str)) or next(
         (value for name in _THINKING[1:] if isinstance(value := message.get(name), str)), ""
-    )
-
-
-def _whole_call(call: Any, reading: Reading) -> ToolUse:
-    function = reading.field(call, "function", dict, "tool_calls[]") or {}
-    return ToolUse(
-        id=reading.field(call, "id", str, "tool_calls[]") or "",
-        name=reading.field(function, "name", str, "function") or "",
-        arguments=reading.field(function, "arguments", str, "function") or "",
     )
 
 

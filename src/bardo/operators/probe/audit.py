@@ -84,22 +84,18 @@ def write_audit(audit: Audit, path: Path) -> None:
 def write_whole(path: Path, content: bytes) -> None:
     """Write a file anew, whole or not at all: whoever is interrupted keeps what was there. Raises ConfigError where that fails."""
     try:
-        _write_whole(path, content)
+        handle, name = tempfile.mkstemp(dir=path.absolute().parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+            Path(name).replace(path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                Path(name).unlink()
+            raise
     except OSError as problem:
         message = f"cannot write {path}: {problem.strerror or problem}"
         raise ConfigError(message, hint="name another file with --out") from problem
-
-
-def _write_whole(path: Path, content: bytes) -> None:
-    handle, name = tempfile.mkstemp(dir=path.absolute().parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        Path(name).replace(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            Path(name).unlink()
-        raise
 
 
 def read_audit(path: Path) -> Audit:

@@ -76,7 +76,8 @@ def decide(cells: Sequence[Cell], trials: Sequence[Trial]) -> Decision:
 
 
 def _verdict(setting: Setting, samples: Samples, offs: Sequence[Cell], control: Comparison | None) -> SettingVerdict:
-    refused = tuple(_refusals(setting, samples))
+    trials = [(cell, samples.refused[cell.id]) for cell in setting.cells if cell.id in samples.refused]
+    refused = tuple([RefusedValue(value=cell.value, status=one.status, message=one.message) for cell, one in trials])
     cells = samples.answered(setting.cells)
     if refused and len(refused) == len(setting.cells):
         said = _setting_verdict(setting, "refuses", f"status {refused[0].status}: {refused[0].message}")
@@ -91,11 +92,6 @@ def _verdict(setting: Setting, samples: Samples, offs: Sequence[Cell], control: 
     return msgspec.structs.replace(said, medians=samples.medians(setting.cells), refused=refused)
 
 
-def _refusals(setting: Setting, samples: Samples) -> list[RefusedValue]:
-    said = [(cell, samples.refused[cell.id]) for cell in setting.cells if cell.id in samples.refused]
-    return [RefusedValue(value=cell.value, status=trial.status, message=trial.message) for cell, trial in said]
-
-
 def _of_scale(
     setting: Setting, cells: Sequence[Cell], samples: Samples, offs: Sequence[Cell], control: Comparison | None
 ) -> SettingVerdict:
@@ -108,7 +104,10 @@ def _of_scale(
         if not ends.rises:
             return _setting_verdict(setting, "inconclusive", "the most value thinks less than the least", test=ends)
         why = f"{cells[-1].value} thinks {_times(ends)} {cells[0].value}"
-        return _setting_verdict(setting, "honours", why, test=ends, alike=_alike(cells, samples))
+        pairs = pairwise(cells)
+        compared = [(one.value, other.value, samples.against(one.id, other.id)) for one, other in pairs]
+        alike = tuple((one, other) for one, other, test in compared if test is not None and not test.moved)
+        return _setting_verdict(setting, "honours", why, test=ends, alike=alike)
     unseen = _unseen(ends, control) or _unreached(setting, cells, samples)
     if unseen is not None:
         return _setting_verdict(setting, "inconclusive", unseen, test=ends)
@@ -157,12 +156,6 @@ def _unreached(setting: Setting, cells: Sequence[Cell], samples: Samples) -> str
     if setting.name != "budget" or samples.measure == "output" or samples.reached(int(cells[0].value), cells):
         return None
     return f"no answer thought as much as the least budget, {cells[0].value} tokens, so none of them was a limit"
-
-
-def _alike(cells: Sequence[Cell], samples: Samples) -> tuple[tuple[str, str], ...]:
-    pairs = pairwise(cells)
-    compared = [(one.value, other.value, samples.against(one.id, other.id)) for one, other in pairs]
-    return tuple((one, other) for one, other, test in compared if test is not None and not test.moved)
 
 
 def _times(ends: Comparison) -> str:

@@ -144,11 +144,6 @@ def holds(rule: ParameterRule, plan: ControlPlan, request: Request) -> bool:
     return True
 
 
-def _stand_in(rules: Sequence[ParameterRule], table: Parameters) -> _Substitute:
-    refused = any("top_p" in rule.drop or "top_p" in rule.within for rule in rules)
-    return _Substitute(table, refused, alone=any("top_p" in names for rule in rules for names in rule.one_of))
-
-
 def _apply(rule: ParameterRule, bench: _ParameterWork, holding: Sequence[ParameterRule], table: Parameters) -> None:
     for name, path in rule.rename.items():
         if name in bench.values:
@@ -156,7 +151,11 @@ def _apply(rule: ParameterRule, bench: _ParameterWork, holding: Sequence[Paramet
     foreign = rule.drop_foreign if bench.foreign else ()
     for name in (*rule.drop, *foreign):
         if name in bench.values:
-            _drop(name, bench, rule.why, _stand_in(holding, table))
+            refused = any("top_p" in rule.drop or "top_p" in rule.within for rule in holding)
+            stand_in = _Substitute(
+                table, refused, alone=any("top_p" in names for rule in holding for names in rule.one_of)
+            )
+            _drop(name, bench, rule.why, stand_in)
     for name, (least, most) in rule.within.items():
         if name in bench.values and not (_is_number(bench.values[name]) and least <= bench.values[name] <= most):
             bench.lose(name, rule.why)

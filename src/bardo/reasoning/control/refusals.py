@@ -194,11 +194,8 @@ def _range(known: ResolvedFacts, *, least: int, most: int | None) -> Facts:
     highest = min((one for one in (span.max, most) if one is not None), default=None)
     narrowed = BudgetRange(min=max(span.min, least), max=highest, dynamic=span.dynamic)
     # A range that starts above 0 was named for a budget of 0: off is not in it.
-    return Facts(budget=narrowed, off=False if least > 0 and most is not None and _off_by_zero(known) else None)
-
-
-def _off_by_zero(known: ResolvedFacts) -> bool:
-    return ": 0" in str(known.form.off)
+    off_by_zero = ": 0" in str(known.form.off)
+    return Facts(budget=narrowed, off=False if least > 0 and most is not None and off_by_zero else None)
 
 
 def _without(known: ResolvedFacts, *lost: Control) -> Facts | None:

@@ -214,18 +214,16 @@ def _resolve(target: ControlTarget, layers: tuple[Layer, ...], models: Models, f
     endpoint = forms.endpoint(target.provider, target.dialect)
     found = models.find(endpoint.owner or target.provider, target.model)
     differs = [Layer("L2", one) for one in endpoint.different if matches_any(plain_id(found.id), one.match)]
-    facts, names, reasons = _lay([*layers, *differs, _catalog(found, endpoint)])
+    if found.row is None:
+        catalog = Layer("L3", endpoint.assumed, "unclassified")
+    else:
+        catalog = Layer("L3", found.row, "assumed") if found.row.assumed else Layer("L2", found.row)
+    facts, names, reasons = _lay([*layers, *differs, catalog])
     control = facts.control or ()
     form = forms.choose(endpoint, maker=found.maker, control=control, named=facts.form)
     return ResolvedFacts(
         target=target, found=found, endpoint=endpoint, form=form, facts=facts, layers=names, reasons=reasons
     )
-
-
-def _catalog(found: FoundModel, endpoint: Endpoint) -> Layer:
-    if found.row is None:
-        return Layer("L3", endpoint.assumed, "unclassified")
-    return Layer("L3", found.row, "assumed") if found.row.assumed else Layer("L2", found.row)
 
 
 _LIVE: frozenset[LayerName] = frozenset(("L1", "listing"))
@@ -241,7 +239,8 @@ _BELONGS_TO: Mapping[str, frozenset[str]] = {
 def _lay(layers: Sequence[Layer]) -> tuple[Facts, dict[str, LayerName], dict[str, str]]:
     ranked = sorted(layers, key=lambda layer: _ORDER.index(layer.name))
     # Where an operator says how a model is told to think, what a server says of that does not hold beside it.
-    said = {field for layer in ranked if layer.name == "operator" for field in _BELONGS_TO if _says(layer, field)}
+    operators = [layer.facts for layer in ranked if layer.name == "operator"]
+    said = {field for facts in operators for field in _BELONGS_TO if getattr(facts, field) is not None}
     overruled = frozenset[str]().union(*(_BELONGS_TO[field] for field in said))
     values, names, reasons = {}, {}, {}
     for field in _FIELDS:
@@ -255,7 +254,3 @@ def _lay(layers: Sequence[Layer]) -> tuple[Facts, dict[str, LayerName], dict[str
                 values[field], names[field], reasons[field] = value, layer.name, layer.reason
                 break
     return Facts(**values), names, reasons
-
-
-def _says(layer: Layer, field: str) -> bool:
-    return getattr(layer.facts, field) is not None

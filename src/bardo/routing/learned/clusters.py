@@ -131,7 +131,8 @@ def k_means(points: Sequence[Point], count: int, random: Random) -> list[Point]:
         members: list[list[Point]] = [[] for _ in centroids]
         for number, point in zip(numbers, points, strict=True):
             members[number].append(point)
-        centroids = [_mean(group) for group in members if group]
+        groups = [group for group in members if group]
+        centroids = [tuple(sum(values) / len(group) for values in zip(*group, strict=True)) for group in groups]
     return centroids
 
 
@@ -162,10 +163,6 @@ def _nearest(points: Sequence[Point], centroids: Sequence[Point]) -> list[int]:
         distances = _distances(point, centroids, squares)
         found.append(distances.index(min(distances)))
     return found
-
-
-def _mean(points: Sequence[Point]) -> Point:
-    return tuple(sum(values) / len(points) for values in zip(*points, strict=True))
 
 
 @cache

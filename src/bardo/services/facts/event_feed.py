@@ -63,10 +63,11 @@ def events_of_plan(attempt: Attempt, cause: str = "first") -> Iterator[Inference
     subsystem, profile = _subsystem(request), request.options.profile
     if profile is not None:
         written = attempt.written or request
+        plan = attempt.control
         yield ProfileApplied(
             subsystem=subsystem,
             temperature=written.sampling.temperature,
-            reasoning_effort=_sent_effort(attempt),
+            reasoning_effort=None if plan is None or not plan.fields else plan.emitted,
             structured=attempt.answer is not None,
             cached=bool(profile.prompt_cache_key or profile.cache_control),
         )
@@ -138,12 +139,6 @@ def _query(response: Response) -> str:
         if isinstance(asked, dict) and isinstance(asked.get("query"), str):
             return str(asked["query"])
     return ""
-
-
-def _sent_effort(attempt: Attempt) -> str | None:
-    """Return how the model was told to think, in a word; None where it was told nothing."""
-    plan = attempt.control
-    return None if plan is None or not plan.fields else plan.emitted
 
 
 def _subsystem(request: Request) -> str:

@@ -22,7 +22,11 @@ class Failover:
 
     def __init__(self, settings: FailoverSettings | None = None) -> None:
         self.settings = settings or FailoverSettings()
-        self.policy = _policy(self.settings)
+        self.policy = FailoverPolicy(
+            retries=self.settings.retries,
+            backoff_seconds=self.settings.backoff_seconds,
+            longest_pause_seconds=self.settings.longest_pause_seconds,
+        )
         self.jitter = CHANCE.random
         kept = self.settings.stale_entries
         self.stale = StaleReplies(kept, self.settings.stale_bytes) if kept else None
@@ -39,15 +43,6 @@ class Failover:
     def first_token(self, provider: str) -> float | None:
         """Return how long a streamed reply may take to its first token; None where nothing is set."""
         return self.settings.first_token(provider) if self.bounds_tokens else None
-
-
-def _policy(settings: FailoverSettings) -> FailoverPolicy:
-    """Return how often, and after which pauses, a target is asked again."""
-    return FailoverPolicy(
-        retries=settings.retries,
-        backoff_seconds=settings.backoff_seconds,
-        longest_pause_seconds=settings.longest_pause_seconds,
-    )
 
 
 class HedgeBudget:

@@ -17,7 +17,6 @@ from bardo.planning.route import Target, target_names
 from bardo.routing.candidates import Health
 from bardo.routing.circuit import ABANDONED, AttemptOutcome, outcome_of
 from bardo.routing.health import HealthStore, Latency, MemoryHealth, state_of
-from bardo.routing.key_rests import Rest
 from bardo.routing.shared_health import SharedHealth
 from bardo.services.facts.balances import Balances
 from bardo.services.facts.directory import Placement
@@ -209,7 +208,9 @@ class HealthKeeper:
                 waits = f", and is tried again in {max(0.0, circuit.due_at - now):.0f} s"
                 return f"{what} is down: {window.failed} of {window.calls} calls failed ({circuit.last_fault}){waits}"
         key_rest = self.store.rests.rest_of_all(provider, model, now)
-        return "" if key_rest is None else _words_of(key_rest, provider, now)
+        if key_rest is None:
+            return ""
+        return f"{provider} waits {max(0.0, key_rest.until - now):.0f} s more: {key_rest.why}"
 
     def _warn_of_key(self, provider: str, model: str, outcome: AttemptOutcome, now: float) -> None:
         """Warn once of a key that is refused, until it is taken again."""
@@ -230,10 +231,6 @@ class HealthKeeper:
                     f"{f'{provider}/{name}' if name else provider} is down: calls to it fail ({circuit.last_fault})"
                 )
         return found
-
-
-def _words_of(key_rest: Rest, provider: str, now: float) -> str:
-    return f"{provider} waits {max(0.0, key_rest.until - now):.0f} s more: {key_rest.why}"
 
 
 def _outcome_of(problem: BardoError | None, **timed: Any) -> AttemptOutcome:

@@ -155,11 +155,21 @@ def _provider(
 
 def _server(context: ReportContext, server: Provider, models: list[str], now: float, at: float) -> ServerHealth:
     health, name = context.health, server.place
+    row = server.row
+    if not row.several_keys:
+        found = _key(context, server, "", now)
+        keys: tuple[KeyHealth, ...] = () if found.state == "ok" else (found,)
+    else:
+        there = context.keyring.labels(server)
+        missing = [
+            KeyHealth(label=name, state="missing", why="not set") for name in row.key_variables if name not in there
+        ]
+        keys = (*(_key(context, server, label, now) for label in there), *missing)
     return ServerHealth(
         address=server.address,
         in_flight=health.in_flight(name),
         connection=_target(health, name, "", now, at),
-        keys=_keys(context, server, now),
+        keys=keys,
         models=tuple([_target(health, name, model, now, at) for model in models]),
         caches=() if context.affinity is None else context.affinity.report(name, server.id),
     )
@@ -189,16 +199,6 @@ def _target(health: HealthKeeper, provider: str, model: str, now: float, at: flo
         wait_until=until,
         latency=latency,
     )
-
-
-def _keys(context: ReportContext, provider: Provider, now: float) -> tuple[KeyHealth, ...]:
-    row = provider.row
-    if not row.several_keys:
-        found = _key(context, provider, "", now)
-        return () if found.state == "ok" else (found,)
-    there = context.keyring.labels(provider)
-    missing = [KeyHealth(label=name, state="missing", why="not set") for name in row.key_variables if name not in there]
-    return (*(_key(context, provider, label, now) for label in there), *missing)
 
 
 def _key(context: ReportContext, provider: Provider, label: str, now: float) -> KeyHealth:

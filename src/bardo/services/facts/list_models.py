@@ -35,7 +35,14 @@ async def list_models(
         raise MalformedReply(f"it refuses the key, with status {reply.status}", provider=provider.id)
     if reply.status != 200:
         raise MalformedReply(f"its model list answered with status {reply.status}", provider=provider.id)
-    return _ids(body, provider.id)
+    try:
+        listed = msgspec.json.decode(body, type=_List)
+    except msgspec.MsgspecError as problem:
+        raise MalformedReply(f"its model list is not one: {problem}", provider=provider.id) from problem
+    if listed.data is None and listed.models is None:
+        raise MalformedReply("its model list is not one", provider=provider.id)
+    rows = listed.data if listed.data is not None else listed.models or []
+    return tuple(_id(row) for row in rows if row.id or row.name)
 
 
 async def list_models_of(
@@ -62,17 +69,6 @@ class _Listed(msgspec.Struct):
 class _List(msgspec.Struct):
     data: list[_Listed] | None = None
     models: list[_Listed] | None = None
-
-
-def _ids(body: bytes, provider: str) -> tuple[str, ...]:
-    try:
-        listed = msgspec.json.decode(body, type=_List)
-    except msgspec.MsgspecError as problem:
-        raise MalformedReply(f"its model list is not one: {problem}", provider=provider) from problem
-    if listed.data is None and listed.models is None:
-        raise MalformedReply("its model list is not one", provider=provider)
-    rows = listed.data if listed.data is not None else listed.models or []
-    return tuple(_id(row) for row in rows if row.id or row.name)
 
 
 def _id(row: _Listed) -> str:

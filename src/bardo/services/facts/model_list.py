@@ -101,7 +101,7 @@ async def find_model(directory: ProviderDirectory, name: str) -> ModelInfo:
         return _workload_info(name, workload)
     await directory.discover()
     for target in await directory.targets(name):
-        if _may_serve(target.provider, target.model):
+        if target.provider.lists(target.model) or not target.provider.models:
             return _info(name, target)
     raise unknown_model(name, directory.providers)
 
@@ -136,10 +136,6 @@ async def first_model(directory: ProviderDirectory, keyring: Keyring) -> str:
 def is_known(provider: Provider, model: str) -> bool:
     """Return whether a row of the catalog is about the model."""
     return merge(provider, model).how not in ("unclassified", "assumed")
-
-
-def _may_serve(provider: Provider, model: str) -> bool:
-    return provider.lists(model) or not provider.models
 
 
 def _workload_info(name: str, workload: Workload) -> ModelInfo:

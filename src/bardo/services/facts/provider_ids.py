@@ -17,7 +17,7 @@ import unicodedata
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 import msgspec
@@ -92,7 +92,14 @@ class ProviderIds:
             # What another tenant has is not unknown.
             missing = [one for one in missing if await self._found(_known_space(one.text), [one])]
         if missing:
-            _refuse(missing[0])
+            one = missing[0]
+            shown = one.text[:200]
+            raise UnknownProviderId(
+                f"{one.what} with id '{shown}' not found.",
+                hint="send what it holds, or make it with the same key; whoever runs bardo can share it: [provider_ids] in bardo.toml",
+                param=one.param,
+                upstream_code=one.code,
+            )
 
     async def keep(self, tenant: str, ids: Sequence[str]) -> None:
         """Keep that ids are a tenant's. Where the store does not answer, this process knows it until it does."""
@@ -125,16 +132,6 @@ class ProviderIds:
 def _known_space(text: str) -> str:
     """Return where it is kept that somebody has an id: in parts, so that one tenant with many does not push out all others."""
     return _KNOWN + hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:2]
-
-
-def _refuse(one: KeptId) -> NoReturn:
-    shown = one.text[:200]
-    raise UnknownProviderId(
-        f"{one.what} with id '{shown}' not found.",
-        hint="send what it holds, or make it with the same key; whoever runs bardo can share it: [provider_ids] in bardo.toml",
-        param=one.param,
-        upstream_code=one.code,
-    )
 
 
 async def _ids_of(request: Request | EmbedRequest) -> list[KeptId]:

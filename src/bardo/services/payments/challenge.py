@@ -87,27 +87,23 @@ def read_challenge(headers: Mapping[str, str], body: bytes, provider: str) -> Ch
         raise _unreadable(provider, f"what it asks to be paid is longer than {_MOST_BYTES} bytes")
     try:
         read = msgspec.json.decode(source, type=_Challenge)
-        return _challenge(read, provider)
+        if read.x402_version not in (1, 2):
+            raise _unreadable(provider, f"it speaks version {read.x402_version} of x402, and bardo versions 1 and 2")
+        if not read.accepts or len(read.accepts) > _MOST_OFFERS:
+            raise _unreadable(provider, f"it offers {len(read.accepts)} ways to pay, and 1 to {_MOST_OFFERS} are read")
+        if _depth(read.accepts) > _MOST_DEPTH or _depth(read.extensions) > _MOST_DEPTH:
+            raise _unreadable(provider, "what it asks to be paid is nested too deeply")
+        return Challenge(
+            version=read.x402_version,
+            offers=tuple(offer for place, one in enumerate(read.accepts) if (offer := _offer(one, place)) is not None),
+            accepts=tuple(read.accepts),
+            resource=read.resource if isinstance(read.resource, dict) else None,
+            extensions=read.extensions or {},
+            why=(read.error or "")[:200],
+        )
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
         # The text of the problem may quote the stranger at any length.
         raise _unreadable(provider, "what it asks to be paid cannot be read") from problem
-
-
-def _challenge(read: _Challenge, provider: str) -> Challenge:
-    if read.x402_version not in (1, 2):
-        raise _unreadable(provider, f"it speaks version {read.x402_version} of x402, and bardo versions 1 and 2")
-    if not read.accepts or len(read.accepts) > _MOST_OFFERS:
-        raise _unreadable(provider, f"it offers {len(read.accepts)} ways to pay, and 1 to {_MOST_OFFERS} are read")
-    if _depth(read.accepts) > _MOST_DEPTH or _depth(read.extensions) > _MOST_DEPTH:
-        raise _unreadable(provider, "what it asks to be paid is nested too deeply")
-    return Challenge(
-        version=read.x402_version,
-        offers=tuple(offer for place, one in enumerate(read.accepts) if (offer := _offer(one, place)) is not None),
-        accepts=tuple(read.accepts),
-        resource=read.resource if isinstance(read.resource, dict) else None,
-        extensions=read.extensions or {},
-        why=(read.error or "")[:200],
-    )
 
 
 def _offer(fields: dict[str, Any], place: int) -> Offer | None:

@@ -98,7 +98,11 @@ class Ledger:
         side cannot both have the last cent. Raises CapReached.
         """
         with self._using(), self._engine.begin() as connection:
-            last = _last_of(connection, purchase)
+            chosen = (
+                select(*_COLUMNS).where(payments.c.purchase == purchase).order_by(payments.c.ordinal.desc()).limit(1)
+            )
+            row = connection.execute(chosen).one_or_none()
+            last = None if row is None else LedgerEntry(**row._mapping)
             if last is not None and last.state in ("reserved", "delivered", "unknown"):
                 return last, False
             entry = make(0 if last is None else last.ordinal + 1)
@@ -191,12 +195,6 @@ def _sum_spent(connection: Connection, day: str, payer: Payer) -> Spending:
     ).where(payments.c.day == day, payments.c.state != "released")
     whole, tenant, subsystem = connection.execute(sums).one()
     return Spending(day=int(whole), tenant=int(tenant), subsystem=int(subsystem))
-
-
-def _last_of(connection: Connection, purchase: str) -> LedgerEntry | None:
-    chosen = select(*_COLUMNS).where(payments.c.purchase == purchase).order_by(payments.c.ordinal.desc()).limit(1)
-    row = connection.execute(chosen).one_or_none()
-    return None if row is None else LedgerEntry(**row._mapping)
 
 
 def _find_entry(connection: Connection, condition: Any) -> LedgerEntry | None:

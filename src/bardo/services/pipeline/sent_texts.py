@@ -38,7 +38,12 @@ async def run_on_inputs(
 
     Raises BardoError where it must not be sent: so for tokens, which cannot be searched.
     """
-    _refuse_tokens(call, request)
+    if call.masks and any(isinstance(one, tuple) for one in request.inputs):
+        raise InvalidRequest(
+            "tokens cannot be searched for personal data, and are not sent",
+            hint="send the texts themselves",
+            param="input",
+        )
     before = Request(
         model=request.model,
         messages=tuple([Message("user", _blocks(one)) for one in request.inputs]),
@@ -48,7 +53,9 @@ async def run_on_inputs(
         options=request.options,
     )
     after = await run_on_request(pipeline, call, before, targets)
-    lost = (*after.degraded, *_not_searched(request))
+    count = sum(not isinstance(one, str) for one in request.inputs)
+    why = "personal data is looked for in their texts only: pictures and tokens are sent as they are"
+    lost = (*after.degraded, *((Degradation("pipeline.inputs", asked=count, why=why),) if count else ()))
     if after.messages == before.messages and after.extra == before.extra:
         return request, lost
     if len(after.messages) != len(before.messages):
@@ -64,25 +71,10 @@ async def run_on_inputs(
     return msgspec.structs.replace(request, inputs=inputs, extra=after.extra, body=None), lost
 
 
-def _refuse_tokens(call: CallLayers, request: EmbedRequest) -> None:
-    if call.masks and any(isinstance(one, tuple) for one in request.inputs):
-        raise InvalidRequest(
-            "tokens cannot be searched for personal data, and are not sent",
-            hint="send the texts themselves",
-            param="input",
-        )
-
-
 def _blocks(value: EmbedInput) -> tuple[Block, ...]:
     if isinstance(value, str):
         return (TextBlock(value),)
     return (UnknownBlock(value.dialect, value.value),) if isinstance(value, NativeInput) else ()
-
-
-def _not_searched(request: EmbedRequest) -> tuple[Degradation, ...]:
-    count = sum(not isinstance(one, str) for one in request.inputs)
-    why = "personal data is looked for in their texts only: pictures and tokens are sent as they are"
-    return (Degradation("pipeline.inputs", asked=count, why=why),) if count else ()
 
 
 async def _no_answer(cached: KeptReply, request: Request) -> None:

@@ -131,7 +131,12 @@ class Anthropic(Provider):
         }
         yield {"type": "message_start", "message": message}
         for index, block in enumerate(_blocks(exchange)):
-            yield {"type": "content_block_start", "index": index, "content_block": _start_block(block)}
+            empty: Fields = {"text": "", "thinking": "", "signature": "", "input": {}}
+            yield {
+                "type": "content_block_start",
+                "index": index,
+                "content_block": {name: empty.get(name, value) for name, value in block.items()},
+            }
             if index == 0:
                 yield {"type": "ping"}
             for delta in _deltas(exchange, block):
@@ -203,12 +208,6 @@ def _thinking(exchange: Exchange) -> Iterator[Fields]:
     omitted = turn.hidden or at(exchange.body, "thinking.display") == "omitted"
     shown = "" if omitted else turn.reasoning or "\n\n".join(turn.reasoning_summary)
     yield anthropic_thinking.block(exchange.body, exchange.model, "thinking", shown, turn.reasoning)
-
-
-def _start_block(block: Fields) -> Fields:
-    """Return a block as it starts, before its deltas; a redacted one starts whole."""
-    empty: Fields = {"text": "", "thinking": "", "signature": "", "input": {}}
-    return {name: empty.get(name, value) for name, value in block.items()}
 
 
 def _deltas(exchange: Exchange, block: Fields) -> Iterator[Fields]:

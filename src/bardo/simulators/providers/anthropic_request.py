@@ -187,7 +187,7 @@ def read(incoming: Incoming, *, counting: bool = False, budgets: bool = True) ->
         rounds=sum(message.get("role") == "assistant" for message in messages),
         tools=() if at(body, "tool_choice.type") == "none" else _tools(body),
         forced_tool=text(at(body, "tool_choice.name")) or None,
-        tool_results=tuple(_result_text(block) for block in _blocks(messages[-1], "tool_result")),
+        tool_results=tuple(joined_text(block.get("content")) for block in _blocks(messages[-1], "tool_result")),
         schema=fields(at(body, "output_config.format.schema") or at(body, "output_format.schema")) or None,
         streamed=body.get("stream") is True,
         characters=len(joined_text(body.get("system"))) + sum(len(json.dumps(m.get("content"))) for m in messages),
@@ -297,10 +297,6 @@ def _blocks(message: Fields, kind: str) -> list[Fields]:
 
 def _message_text(message: Fields) -> str:
     return joined_text(message.get("content")) if message.get("role") == "user" else ""
-
-
-def _result_text(block: Fields) -> str:
-    return joined_text(block.get("content"))
 
 
 def _tools(body: Fields) -> tuple[Tool, ...]:

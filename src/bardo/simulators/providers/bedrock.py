@@ -154,7 +154,7 @@ class Bedrock(Provider):
             "stopReason": _FINISH[exchange.turn.ending],
             "usage": _usage(exchange),
         }
-        return Reply(headers=_headers(exchange.uuid("request")), frames=(compact(body),))
+        return Reply(headers=(("x-amzn-requestid", exchange.uuid("request")),), frames=(compact(body),))
 
     def encode_stream(self, exchange: Exchange) -> Reply:
         frames = (event(name, payload, index=index) for index, (name, payload) in enumerate(_events(exchange)))
@@ -204,7 +204,7 @@ def _events(exchange: Exchange) -> Iterator[tuple[str, Fields]]:
 def _blocks(exchange: Exchange) -> Iterator[Fields]:
     """Yield the content blocks of the reply, whole."""
     turn = exchange.turn
-    inline = _thinks_inline(exchange)
+    inline = "nova" in exchange.model and "nova-2" not in exchange.model
     if not inline:
         yield from _thoughts(exchange)
     said = f"<thinking>{turn.reasoning}</thinking>\n" if inline and turn.reasoning else ""
@@ -260,10 +260,6 @@ def _is_unsigned(exchange: Exchange) -> bool:
     return any(name in exchange.model for name in (*_UNSIGNED, "nova-2"))
 
 
-def _thinks_inline(exchange: Exchange) -> bool:
-    return "nova" in exchange.model and "nova-2" not in exchange.model
-
-
 def _usage(exchange: Exchange) -> Fields:
     """Tokens of the cache stand beside the input tokens; reasoning is not counted apart."""
     usage = exchange.usage
@@ -281,10 +277,6 @@ def _usage(exchange: Exchange) -> Fields:
         "serverToolUsage": {},
         "totalTokens": usage.total_tokens,
     }
-
-
-def _headers(request: str) -> tuple[tuple[str, str], ...]:
-    return (("x-amzn-requestid", request),)
 
 
 CONTENT_TYPE = "application/vnd.amazon.eventstream"

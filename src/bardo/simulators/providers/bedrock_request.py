@@ -61,20 +61,17 @@ def _check_message(index: int, message: Fields, before: Fields, *, signs: bool) 
         if isinstance(block.get("text"), str) and not text(block["text"]).strip():
             words = f"The text field in the ContentBlock object at {where} is blank. Add text to the text field, and try again."
             raise Refusal("bad_value", words)
-        _check_thought(where, fields(at(block, "reasoningContent.reasoningText")), signs=signs)
+        thought = fields(at(block, "reasoningContent.reasoningText"))
+        signature = thought.get("signature")
+        if thought and signs and signature is None:
+            raise Refusal("bad_value", f"{where}.thinking.signature: Field required")
+        if thought and signature == "":
+            raise Refusal("bad_value", f"{where}: Invalid `signature` in `thinking` block")
     called = [text(use.get("toolUseId")) for use in _blocks(before, "toolUse")]
     answered = [text(result.get("toolUseId")) for result in _blocks(message, "toolResult")]
     if sorted(called) != sorted(answered) and (answered or called):
         words = "Expected toolResult blocks at messages.{0}.content for the following Ids: {1}, but found: {2}"
         raise Refusal("bad_value", words.format(index, ", ".join(called), ", ".join(answered)))
-
-
-def _check_thought(where: str, thought: Fields, *, signs: bool) -> None:
-    signature = thought.get("signature")
-    if thought and signs and signature is None:
-        raise Refusal("bad_value", f"{where}.thinking.signature: Field required")
-    if thought and signature == "":
-        raise Refusal("bad_value", f"{where}: Invalid `signature` in `thinking` block")
 
 
 def _check_tools(body: Fields, messages: Sequence[Fields]) -> None:

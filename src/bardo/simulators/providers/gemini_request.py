@@ -46,7 +46,11 @@ def check(contents: Sequence[Fields], model: str) -> None:
             if held := held_by(part):
                 check_one(held, _called(part))
     if signs_always(model):
-        _check_turn(contents)
+        for index in range(_turn_start(contents), len(contents)):
+            parts = rows(contents[index].get("parts"))
+            calls = [part for part in parts if _called(part)] if contents[index].get("role") == "model" else []
+            if calls and not held_by(calls[0]):
+                raise missing(_called(calls[0]), index + 1)
 
 
 def check_one(held: str, called: str) -> None:
@@ -68,14 +72,6 @@ def held_by(part: Fields) -> str:
 
 def _called(part: Fields) -> str:
     return text(fields(part.get("functionCall", part.get("function_call"))).get("name"))
-
-
-def _check_turn(contents: Sequence[Fields]) -> None:
-    for index in range(_turn_start(contents), len(contents)):
-        parts = rows(contents[index].get("parts"))
-        calls = [part for part in parts if _called(part)] if contents[index].get("role") == "model" else []
-        if calls and not held_by(calls[0]):
-            raise missing(_called(calls[0]), index + 1)
 
 
 def _turn_start(contents: Sequence[Fields]) -> int:

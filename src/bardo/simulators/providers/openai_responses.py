@@ -47,7 +47,9 @@ def read(incoming: Incoming, memory: Mapping[str, RememberedReply]) -> Conversat
     body = chat_request.json_body(incoming)
     model = chat_request.required_text(body, "model", "Missing required parameter: 'model'.")
     before = _before(body, memory)
-    _check_names(body)
+    for name in body:
+        if name not in _KNOWN:
+            raise Refusal("unknown_field", f"Unknown parameter: '{name}'.", parameter=name)
     items = _input_items(body)
     _check_roles(items)
     for index, item in enumerate(items):
@@ -56,7 +58,12 @@ def read(incoming: Incoming, memory: Mapping[str, RememberedReply]) -> Conversat
     _check_outputs(items, before)
     check_reasoning(items, model)
     _check_compactions(items, model)
-    _check_include(body, model)
+    # Refuse ciphertext of thinking for a model that does not think, in OpenAI's words as of 2026-11.
+    included = body.get("include")
+    asked = isinstance(included, list) and "reasoning.encrypted_content" in included
+    if asked and model.startswith(_WITHOUT_THINKING):
+        message = "Encrypted content is not supported with this model."
+        raise Refusal("bad_value", message, parameter="include")
     return Conversation(
         model=model,
         question=next((joined_text(i.get("content")) for i in reversed(items) if i.get("role") == "user"), ""),
@@ -70,12 +77,6 @@ def read(incoming: Incoming, memory: Mapping[str, RememberedReply]) -> Conversat
     )
 
 
-def _check_names(body: Fields) -> None:
-    for name in body:
-        if name not in _KNOWN:
-            raise Refusal("unknown_field", f"Unknown parameter: '{name}'.", parameter=name)
-
-
 def _check_tool_names(body: Fields, items: Sequence[Fields]) -> None:
     tools = [(f"tools[{index}]", tool) for index, tool in enumerate(rows(body.get("tools")))]
     calls = [(f"input[{index}]", item) for index, item in enumerate(items) if item.get("type") in _CALLS]
@@ -84,15 +85,6 @@ def _check_tool_names(body: Fields, items: Sequence[Fields]) -> None:
 
 
 _WITHOUT_THINKING = ("gpt-4", "gpt-3.5", "chatgpt-")
-
-
-def _check_include(body: Fields, model: str) -> None:
-    """Refuse ciphertext of thinking for a model that does not think, in OpenAI's words as of 2026-11."""
-    included = body.get("include")
-    asked = isinstance(included, list) and "reasoning.encrypted_content" in included
-    if asked and model.startswith(_WITHOUT_THINKING):
-        message = "Encrypted content is not supported with this model."
-        raise Refusal("bad_value", message, parameter="include")
 
 
 _COUNTED = (

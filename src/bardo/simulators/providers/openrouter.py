@@ -56,16 +56,13 @@ def _check_detail(maker: str, index: int, detail: Fields) -> None:
     bound = marks.verify(f"openrouter/{shape}", marks.decode_base64(held), head=b"\x12")
     shown = marks.fingerprint(text(detail.get("text")))
     if bound is None or (maker == "anthropic" and "text" in detail and bound["shown"] != shown):
-        raise _refusal(maker, index)
-
-
-def _refusal(maker: str, index: int) -> UpstreamRefusal:
-    return {
-        "anthropic": UpstreamRefusal(
-            "Anthropic", f"messages.{index}.content.0: Invalid `signature` in `thinking` block"
-        ),
-        "google": UpstreamRefusal("Google AI Studio", "Corrupted thought signature."),
-    }.get(maker, UpstreamRefusal(maker, "The encrypted content could not be verified."))
+        refusal = {
+            "anthropic": UpstreamRefusal(
+                "Anthropic", f"messages.{index}.content.0: Invalid `signature` in `thinking` block"
+            ),
+            "google": UpstreamRefusal("Google AI Studio", "Corrupted thought signature."),
+        }.get(maker, UpstreamRefusal(maker, "The encrypted content could not be verified."))
+        raise refusal
 
 
 def _check_call(body: Fields, maker: str, index: int, message: Fields) -> None:

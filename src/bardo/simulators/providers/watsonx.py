@@ -248,18 +248,7 @@ def read_request(incoming: Incoming, *, streamed: bool) -> Conversation:
     body = incoming.fields
     prompt = _required(body, "input")
     model = _required(body, "model_id")
-    _check(fields(body.get("parameters")))
-    return Conversation(model=model, question=prompt, streamed=streamed, characters=len(prompt))
-
-
-def _required(body: Fields, name: str) -> str:
-    value = text(body.get(name))
-    if not value:
-        raise Refusal("missing_field", f"Json document validation error: {name} should not be blank", parameter=name)
-    return value
-
-
-def _check(parameters: Fields) -> None:
+    parameters = fields(body.get("parameters"))
     method = parameters.get("decoding_method")
     if method is not None and method not in _METHODS:
         raise _invalid("decoding_method", f"should be one of {', '.join(_METHODS)}")
@@ -273,6 +262,14 @@ def _check(parameters: Fields) -> None:
             raise _invalid(name, f"should not be less than {least}")
         if value > most:
             raise _invalid(name, f"should not be greater than {most}")
+    return Conversation(model=model, question=prompt, streamed=streamed, characters=len(prompt))
+
+
+def _required(body: Fields, name: str) -> str:
+    value = text(body.get(name))
+    if not value:
+        raise Refusal("missing_field", f"Json document validation error: {name} should not be blank", parameter=name)
+    return value
 
 
 def _invalid(name: str, words: str) -> Refusal:

@@ -422,20 +422,15 @@ def _build_array(node: Schema, place: Place) -> RewrittenPart | None:
 def _list(node: Schema, place: Place) -> RewrittenPart | None:
     built = place.build(node.get("items", True), "items")
     if built is None:
-        return _empty(node, place)
+        if node.get("minItems", 0) > 0 or ("contains" in node and node.get("minContains", 1) > 0):
+            return None
+        place.note("items_left_out", "lossless", "no item is valid there")
+        rules = kept_rules({**without(node, "items"), "maxItems": 0}, ["array"], place)
+        return RewrittenPart({"type": "array", **rules, "items": {"type": "string"}})
     schema: Schema = {"type": "array", **kept_rules(node, ["array"], place)}
     if built.schema or "items" in node:
         schema["items"] = built.schema
     return RewrittenPart(schema, items((), built.inverse))
-
-
-def _empty(node: Schema, place: Place) -> RewrittenPart | None:
-    """Return an array without items, where it may be empty."""
-    if node.get("minItems", 0) > 0 or ("contains" in node and node.get("minContains", 1) > 0):
-        return None
-    place.note("items_left_out", "lossless", "no item is valid there")
-    rules = kept_rules({**without(node, "items"), "maxItems": 0}, ["array"], place)
-    return RewrittenPart({"type": "array", **rules, "items": {"type": "string"}})
 
 
 def _tuple_as_list(node: Schema, place: Place) -> RewrittenPart | None:
@@ -452,7 +447,11 @@ def _tuple(node: Schema, place: Place) -> RewrittenPart | None:
     built = [place.build(one, "prefixItems", index) for index, one in enumerate(first)]
     valid = [one for one in built if one is not None]
     if len(valid) < len(built):
-        return _shorter(node, built.index(None), place)
+        length = built.index(None)
+        if node.get("minItems", 0) > length:
+            return None
+        place.note("items_left_out", "lossless", f"no item is valid at {length}")
+        return _build_array({**node, "prefixItems": node["prefixItems"][:length], "items": False}, place)
     further = place.build(node.get("items", True), "items")
     if further is None:
         node = {**node, "maxItems": min(len(first), node.get("maxItems", len(first)))}
@@ -464,11 +463,3 @@ def _tuple(node: Schema, place: Place) -> RewrittenPart | None:
     return RewrittenPart(
         schema, items([one.inverse for one in valid], further.inverse if further is not None else None)
     )
-
-
-def _shorter(node: Schema, length: int, place: Place) -> RewrittenPart | None:
-    """Return a tuple that ends before the first place where no item is valid."""
-    if node.get("minItems", 0) > length:
-        return None
-    place.note("items_left_out", "lossless", f"no item is valid at {length}")
-    return _build_array({**node, "prefixItems": node["prefixItems"][:length], "items": False}, place)

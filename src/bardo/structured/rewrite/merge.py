@@ -38,7 +38,11 @@ def merge(left: Schema | bool, right: Schema | bool) -> Schema | bool:
         elif keyword not in merged or keyword not in RULES:
             merged.setdefault(keyword, value)
         elif not same(merged[keyword], value):
-            _merge_rule(merged, keyword, value, beside)
+            result = _BOTH_RULES[keyword](merged[keyword], value) if keyword in _BOTH_RULES else None
+            if result is None:
+                beside.append({keyword: value})
+            else:
+                merged[keyword] = result
     _merge_objects(merged, left, right, beside)
     _merge_arrays(merged, left, right)
     _merge_group(merged, right, beside, _CONDITION)
@@ -48,14 +52,6 @@ def merge(left: Schema | bool, right: Schema | bool) -> Schema | bool:
     if merged.get("type") == [] or merged.get("enum") == []:
         return False
     return {**merged, "allOf": beside} if beside else merged
-
-
-def _merge_rule(merged: Schema, keyword: str, value: Any, beside: list[Any]) -> None:
-    result = _BOTH_RULES[keyword](merged[keyword], value) if keyword in _BOTH_RULES else None
-    if result is None:
-        beside.append({keyword: value})
-    else:
-        merged[keyword] = result
 
 
 def _merge_objects(merged: Schema, left: Schema, right: Schema, beside: list[Any]) -> None:

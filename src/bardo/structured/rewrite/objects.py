@@ -113,7 +113,17 @@ def _add_null(built: _Members, name: str, before: Any, place: Place) -> None:
         inside.note("optional_required", "narrowing", "it cannot be left out; null stands for that too")
         return
     built.nulls.add(name)
-    built.schemas[name] = _nullable(built.schemas[name], place)
+    schema = built.schemas[name]
+    kind = schema.get("type")
+    if place.subset.nullable:
+        nullable = {**schema, "nullable": True}
+    elif place.subset.type_arrays and kind in ("boolean", "integer", "number", "string") and "enum" not in schema:
+        nullable = {**schema, "type": [kind, "null"]}
+    elif schema.keys() == {"anyOf"}:
+        nullable = schema if _NULL in schema["anyOf"] else {"anyOf": [*schema["anyOf"], _NULL]}
+    else:
+        nullable = {"anyOf": [schema, _NULL]}
+    built.schemas[name] = nullable
     rejected = "null" not in types_of(before, place.rewriting.root)
     note = "it is null instead of left out; nulls are taken out of the answer"
     inside.note("optional_nullable", "lossless" if rejected else "narrowing", note)
@@ -126,18 +136,6 @@ def _must_be_required(place: Place) -> bool:
         return place.subset.all_required
     rewriting.optional_left -= 1
     return rewriting.optional_left < 0
-
-
-def _nullable(schema: Schema, place: Place) -> Schema:
-    """Return a schema that also admits null."""
-    kind = schema.get("type")
-    if place.subset.nullable:
-        return {**schema, "nullable": True}
-    if place.subset.type_arrays and kind in ("boolean", "integer", "number", "string") and "enum" not in schema:
-        return {**schema, "type": [kind, "null"]}
-    if schema.keys() == {"anyOf"}:
-        return schema if _NULL in schema["anyOf"] else {"anyOf": [*schema["anyOf"], _NULL]}
-    return {"anyOf": [schema, _NULL]}
 
 
 def _property_keywords(node: Schema, built: _Members, place: Place) -> Schema:

@@ -31,7 +31,10 @@ def kept_rules(node: Schema, types: Sequence[str], place: Place) -> Schema:
         if keyword in place.subset.annotations or (keyword not in RULES and keyword in place.subset.keywords):
             schema[keyword] = value
         elif keyword not in RULES:
-            _strip(keyword, place)
+            if keyword in ("$defs", "definitions"):
+                place.note("definitions_moved", "lossless", f"what is used of {keyword} stands in $defs of the root")
+            else:
+                place.note("annotation_stripped", "lossless", f"{keyword} is not taken, and makes no answer invalid")
         elif keyword in TYPES_OF_RULE and not set(TYPES_OF_RULE[keyword]) & set(types):
             place.note("rule_without_effect", "lossless", f"{keyword} says nothing about {' or '.join(types)}")
         elif (keyword in _ZERO and value == 0) or (keyword == "uniqueItems" and value is False):
@@ -44,7 +47,15 @@ def kept_rules(node: Schema, types: Sequence[str], place: Place) -> Schema:
 def _is_kept(keyword: str, value: Any, types: Sequence[str], place: Place) -> Schema:
     subset = place.subset
     if keyword in ("exclusiveMinimum", "exclusiveMaximum") and keyword not in subset.keywords:
-        return _inclusive(keyword, value, types, place)
+        other = "minimum" if keyword == "exclusiveMinimum" else "maximum"
+        if other not in place.subset.keywords:
+            place.drop(keyword, value)
+            return {}
+        if "number" in types:
+            place.drop(keyword, value, f"only {other} is taken, which admits the bound itself")
+            return {other: value}
+        place.note("bound_inclusive", "lossless", f"{keyword} of whole numbers is written as {other}")
+        return {other: floor(value) + 1 if other == "minimum" else ceil(value) - 1}
     if keyword not in subset.keywords:
         place.drop(keyword, value)
     elif keyword == "format" and value not in subset.formats:
@@ -57,18 +68,6 @@ def _is_kept(keyword: str, value: Any, types: Sequence[str], place: Place) -> Sc
     else:
         return {keyword: value}
     return {}
-
-
-def _inclusive(keyword: str, value: Any, types: Sequence[str], place: Place) -> Schema:
-    other = "minimum" if keyword == "exclusiveMinimum" else "maximum"
-    if other not in place.subset.keywords:
-        place.drop(keyword, value)
-        return {}
-    if "number" in types:
-        place.drop(keyword, value, f"only {other} is taken, which admits the bound itself")
-        return {other: value}
-    place.note("bound_inclusive", "lossless", f"{keyword} of whole numbers is written as {other}")
-    return {other: floor(value) + 1 if other == "minimum" else ceil(value) - 1}
 
 
 def _join(schema: Schema, rules: Schema) -> None:
@@ -84,13 +83,6 @@ def _takes_pattern(pattern: str, rule: PatternRule) -> bool:
     if rule == "simple":
         return not _NOT_SIMPLE.search(pattern)
     return rule == "any" or not _LOOK.search(pattern)
-
-
-def _strip(keyword: str, place: Place) -> None:
-    if keyword in ("$defs", "definitions"):
-        place.note("definitions_moved", "lossless", f"what is used of {keyword} stands in $defs of the root")
-    else:
-        place.note("annotation_stripped", "lossless", f"{keyword} is not taken, and makes no answer invalid")
 
 
 def as_evaluated(node: Schema, unevaluated: str, keyword: str, kind: str, place: Place) -> Schema:
@@ -131,22 +123,18 @@ def size_of(schema: Schema, limits: Limits) -> Counter[str]:
         if isinstance(one, dict):
             depth += one.get("type") in ("object", "array")
             size["depth"] = max(size["depth"], depth)
-            _count(one, size, limits)
+            properties, values, arms = one.get("properties", {}), one.get("enum", []), one.get("anyOf", [])
+            written = sum(len(value) if isinstance(value, str) else len(str(value)) for value in values)
+            size["properties"] += len(properties)
+            size["optional"] += len(properties.keys() - set(one.get("required", ())))
+            size["unions"] += bool(arms) or isinstance(one.get("type"), list)
+            size["arms"] = max(size["arms"], len(arms))
+            size["enum_values"] += len(values)
+            size["characters"] += written + sum(map(len, properties)) + sum(map(len, one.get("$defs", ())))
+            if limits.long_enum is not None and len(values) > limits.long_enum:
+                size["long_enum_characters"] = max(size["long_enum_characters"], written)
             waiting.extend((part, 0 if keyword == "$defs" else depth) for keyword, _, part in parts(one))
     return size
-
-
-def _count(one: Schema, size: Counter[str], limits: Limits) -> None:
-    properties, values, arms = one.get("properties", {}), one.get("enum", []), one.get("anyOf", [])
-    written = sum(len(value) if isinstance(value, str) else len(str(value)) for value in values)
-    size["properties"] += len(properties)
-    size["optional"] += len(properties.keys() - set(one.get("required", ())))
-    size["unions"] += bool(arms) or isinstance(one.get("type"), list)
-    size["arms"] = max(size["arms"], len(arms))
-    size["enum_values"] += len(values)
-    size["characters"] += written + sum(map(len, properties)) + sum(map(len, one.get("$defs", ())))
-    if limits.long_enum is not None and len(values) > limits.long_enum:
-        size["long_enum_characters"] = max(size["long_enum_characters"], written)
 
 
 _SCALARS = frozenset({"null", "boolean", "integer", "number", "string"})

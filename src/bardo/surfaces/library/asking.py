@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Annotated, Any, TypedDict, get_args, get_origin, get_type_hints
 
@@ -66,7 +66,9 @@ def tool_of(function: Callable[..., Any]) -> Tool:
     name = getattr(given, "__name__", "") or type(given).__name__
     docstring = inspect.getdoc(given) or ""
     parameters = _parameters(function, name)
-    described = _described(docstring, inspect.signature(given).parameters)
+    names = inspect.signature(given).parameters
+    found = (_LINE.match(line) for line in docstring.splitlines())
+    described = {match["name"]: match["text"].strip() for match in found if match and match["name"] in names}
     properties: dict[str, Any] = {}
     required: list[str] = []
     definitions: dict[str, Any] = {}
@@ -157,11 +159,6 @@ def _summary(docstring: str, described: Mapping[str, str]) -> str:
     return re.sub(r"\n{3,}", "\n\n", text).strip()
 
 
-def _described(docstring: str, names: Collection[str]) -> dict[str, str]:
-    found = (_LINE.match(line) for line in docstring.splitlines())
-    return {match["name"]: match["text"].strip() for match in found if match and match["name"] in names}
-
-
 Prompt = str | Sequence[Message | Response | dict[str, Any]]
 Reasoning = str | int | ReasoningPolicy | None
 
@@ -238,7 +235,11 @@ def build_request(prompt: Prompt, model: str, options: Options, *, stream: bool)
     A prompt is one text, or turns: Messages, earlier Responses (the assistant's turns, reasoning and all), or dicts as OpenAI's Chat has
     them.
     """
-    _check_names(options)
+    unknown = sorted(options.keys() - Options.__annotations__.keys())
+    if unknown:
+        near = get_close_matches(unknown[0], Options.__annotations__, n=1)
+        meant = f" (did you mean {near[0]!r}?)" if near else ""
+        raise TypeError(f"unknown option {unknown[0]!r}; known: {', '.join(Options.__annotations__)}{meant}")
     turns = [Message("user", (TextBlock(prompt),))] if isinstance(prompt, str) else _as_messages(prompt)
     system = options.get("system")
     if system:
@@ -259,15 +260,6 @@ def build_request(prompt: Prompt, model: str, options: Options, *, stream: bool)
     )
 
 
-def _check_names(options: Options) -> None:
-    """Raise TypeError for an option that there is not."""
-    unknown = sorted(options.keys() - Options.__annotations__.keys())
-    if unknown:
-        near = get_close_matches(unknown[0], Options.__annotations__, n=1)
-        meant = f" (did you mean {near[0]!r}?)" if near else ""
-        raise TypeError(f"unknown option {unknown[0]!r}; known: {', '.join(Options.__annotations__)}{meant}")
-
-
 def _sampling(options: Options) -> Sampling:
     stop = options.get("stop", ())
     return Sampling(
@@ -279,13 +271,15 @@ def _sampling(options: Options) -> Sampling:
 def _bardo_options(options: Options) -> BardoOptions:
     """Return what is asked of bardo itself. Raises InvalidRequest naming the option that is wrong."""
     intent, intent_fields = _intent(options.get("intent"))
+    given = options.get("profile")
+    profile = given if isinstance(given, InferenceProfile) else read_profile(given, "profile")
     return BardoOptions(
         structured=read_structured(options.get("structured"), "structured"),
         on_impossible=read_on_impossible(options.get("on_impossible"), "on_impossible"),
         allow_loss=tuple(options.get("allow_loss", ())),
         intent=intent,
         intent_fields=intent_fields,
-        profile=_profile(options.get("profile")),
+        profile=profile,
         private=options.get("private", False),
         vitality=read_vitality(options.get("vitality"), "vitality"),
         tick=read_tick(options.get("tick"), "tick"),
@@ -307,10 +301,6 @@ def _intent(given: Intent | dict[str, Any] | None) -> tuple[Intent | None, tuple
     fields = {name: getattr(given, name) for name in Intent.__struct_fields__}
     checked, _ = read_intent(fields, "intent")
     return checked, tuple([name for name, value in fields.items() if value != getattr(_ANY, name)])
-
-
-def _profile(given: InferenceProfile | dict[str, Any] | None) -> InferenceProfile | None:
-    return given if isinstance(given, InferenceProfile) else read_profile(given, "profile")
 
 
 def seconds_of(options: Options) -> float | None:

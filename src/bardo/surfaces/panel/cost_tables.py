@@ -68,16 +68,13 @@ def figures_of(sums: CallSums) -> list[tuple[str, str, str]]:
     parts += [f"others: at least {dollars(usd(sums.partial_nanos))}"] if sums.partial_nanos else []
     saved = dollars(usd(sums.saved_nanos)) if sums.saved_known else "unknown"
     cost = dollars(usd(sums.cost_nanos), estimated=sums.estimated_nanos != 0)
+    saved_text = f"known for {count(sums.saved_known)} calls" if sums.saved_known != sums.calls else ""
     return [
         ("Cost", cost if sums.cost_known or not sums.calls else "unknown", "; ".join(parts)),
         ("Calls", count(sums.calls), f"{count(sums.failed)} failed" if sums.failed else ""),
         ("Calls of unknown cost", count(unknown), ""),
-        ("Saved by prompt caches", saved if sums.calls else dollars(0), _saved_text(sums)),
+        ("Saved by prompt caches", saved if sums.calls else dollars(0), saved_text),
     ]
-
-
-def _saved_text(sums: CallSums) -> str:
-    return f"known for {count(sums.saved_known)} calls" if sums.saved_known != sums.calls else ""
 
 
 def exact_text(nanos: int, *, estimated: bool = False) -> str:

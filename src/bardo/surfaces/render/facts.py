@@ -46,18 +46,14 @@ def value_text(field: str, value: Any) -> str:
     if field == "output_limit":
         return f"{value:,} tokens"
     if isinstance(value, BudgetRange):
-        return _range_text(value)
+        most = "" if value.max is None else f" to {value.max:,}"
+        dynamic = "" if value.dynamic is None else f", {value.dynamic} leaves it to the model"
+        return f"{'from ' if value.max is None else ''}{value.min:,}{most} tokens{dynamic}"
     if isinstance(value, ModelIds):
         return f"{value.thinking} thinks, {value.plain} does not"
     if isinstance(value, dict):
         return ", ".join(f"{name} as {acts}" for name, acts in value.items()) or "none"
     return ", ".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
-
-
-def _range_text(span: BudgetRange) -> str:
-    most = "" if span.max is None else f" to {span.max:,}"
-    dynamic = "" if span.dynamic is None else f", {span.dynamic} leaves it to the model"
-    return f"{'from ' if span.max is None else ''}{span.min:,}{most} tokens{dynamic}"
 
 
 def source_text(saying: LayerValue) -> str:

@@ -14,7 +14,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from bardo.adapters.stores.log.row import LogRow
-from bardo.services.facts.health_report import HealthReport, ProviderHealth
+from bardo.services.facts.health_report import HealthReport
 from bardo.surfaces.render.wording import NOT_REPORTED, count, dollars, printable, seconds
 from bardo.values.inference_events import (
     CallFinished,
@@ -256,7 +256,12 @@ def screen_of(view: TopView, now: float, width: int, height: int) -> list[Text]:
     lines += [Text()] * (height - 1 - pane_height - len(lines))
     pane = pane[: pane_height - 1] if view.pane != "reasoning" else pane[:1] + pane[1:][-(pane_height - 2) :]
     lines += [Text("─" * width, style="dim"), *pane][:pane_height] if pane_height else []
-    lines = [*lines[: height - 1], _foot(view)]
+    if view.typing:
+        foot = Text.assemble(("/", "bold"), _line(view.wanted), ("▏", "bold"))
+    else:
+        wanted = f"  filter: {_line(view.wanted)}" if view.wanted else ""
+        foot = Text(_KEYS + wanted, style="dim")
+    lines = [*lines[: height - 1], foot]
     for line in lines:
         line.no_wrap = True
         line.truncate(width, overflow="ellipsis")
@@ -287,19 +292,15 @@ def _health(report: HealthReport | None) -> Text:
         return Text("health is not known", style="dim")
     line = Text()
     for provider in sorted(report.providers, key=lambda one: one.connection.state in ("healthy", "unknown")):
-        state, why = _worst_state(provider)
+        one = provider.connection
+        ill = next((model for model in provider.models if model.state in ("down", "degraded")), None)
+        if one.state in ("healthy", "unknown") and ill is not None:
+            state, why = ill.state, f"{ill.model}: {ill.why}"
+        else:
+            state, why = one.state, one.why
         told = f" ({_line(why)})" if why and state not in ("healthy", "unknown") else ""
         line.append(f"{_line(provider.provider)} ").append(f"{state}{told}", style=_STYLES.get(state, "")).append("  ")
     return line
-
-
-def _worst_state(provider: ProviderHealth) -> tuple[str, str]:
-    """Return the state of a provider, or of its first model that is not well, and why."""
-    one = provider.connection
-    ill = next((model for model in provider.models if model.state in ("down", "degraded")), None)
-    if one.state in ("healthy", "unknown") and ill is not None:
-        return ill.state, f"{ill.model}: {ill.why}"
-    return one.state, one.why
 
 
 def _calls(view: TopView, chosen: TopCall | None, now: float, width: int, height: int) -> Iterator[Text]:
@@ -422,13 +423,6 @@ def _details(call: TopCall, now: float) -> tuple[tuple[str, str], ...]:
         ("error", call.error),
         ("degraded", ", ".join(call.degraded)),
     )
-
-
-def _foot(view: TopView) -> Text:
-    if view.typing:
-        return Text.assemble(("/", "bold"), _line(view.wanted), ("▏", "bold"))
-    wanted = f"  filter: {_line(view.wanted)}" if view.wanted else ""
-    return Text(_KEYS + wanted, style="dim")
 
 
 def _line(text: str) -> str:

@@ -174,7 +174,8 @@ def check(new: Listing, old: Listing | None, *, accept: bool = False) -> Checked
         return CheckedListing(refused="it lists no model")
     if accept:
         return CheckedListing(listing=new)
-    if _mostly_odd(new):
+    priced = sum(one.price is not None for one in new.models.values())
+    if new.odd > MOST_MOVED * (priced + new.odd):
         return CheckedListing(refused=f"{new.odd:,} of its prices cannot be meant")
     if old is None:
         return CheckedListing(listing=new)
@@ -185,12 +186,12 @@ def check(new: Listing, old: Listing | None, *, accept: bool = False) -> Checked
     if len(moved) > MOST_MOVED * priced:
         why = f"the prices of {len(moved):,} of {priced:,} models changed more than tenfold: {_names_text(moved)}"
         return CheckedListing(refused=why)
-    return CheckedListing(listing=_holding(new, old, moved), held=tuple(moved))
-
-
-def _mostly_odd(new: Listing) -> bool:
-    priced = sum(one.price is not None for one in new.models.values())
-    return new.odd > MOST_MOVED * (priced + new.odd)
+    if not moved:
+        holding = new
+    else:
+        kept = {name: msgspec.structs.replace(new.models[name], price=old.models[name].price) for name in moved}
+        holding = msgspec.structs.replace(new, models={**new.models, **kept})
+    return CheckedListing(listing=holding, held=tuple(moved))
 
 
 def _names_text(names: list[str]) -> str:
@@ -217,14 +218,6 @@ def _differ(before: ListedPrice, after: ListedPrice) -> bool:
 def _far(one: int, two: int) -> bool:
     """Whether two prices are more than tenfold apart; nothing is tenfold of nothing."""
     return max(one, two) > TIMES * min(one, two)
-
-
-def _holding(new: Listing, old: Listing, moved: list[str]) -> Listing:
-    """Return the new list with the prices of `moved` as they were."""
-    if not moved:
-        return new
-    kept = {name: msgspec.structs.replace(new.models[name], price=old.models[name].price) for name in moved}
-    return msgspec.structs.replace(new, models={**new.models, **kept})
 
 
 def changes(old: Listing | None, new: Listing) -> Iterator[Change]:

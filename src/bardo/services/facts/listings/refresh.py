@@ -18,7 +18,7 @@ from bardo.adapters.net.keys import Keyring
 from bardo.planning.route import Provider
 from bardo.services.facts.introspect.answer_values import NotAnAnswer
 from bardo.services.facts.listings.listings import Listings, source_of
-from bardo.services.facts.listings.read import MOST_BYTES, CheckedListing, check, read_listing
+from bardo.services.facts.listings.read import MOST_BYTES, check, read_listing
 from bardo.services.facts.listings.rows import ListingSource
 from bardo.services.facts.listings.store import WRONG_CLOCK_SECONDS
 from bardo.services.facts.listings.values import Listing
@@ -79,7 +79,9 @@ class CatalogRefresh:
         found = check(new, about.before, accept=accept)
         if found.listing is not None and not dry:
             self._listings.take(provider, found.listing)
-        return _outcome(about, found)
+        return msgspec.structs.replace(
+            about, listing=found.listing, held=found.held, problem=found.refused, refused=bool(found.refused)
+        )
 
     async def _ask(self, provider: Provider, source: ListingSource) -> Listing:
         """Return the list as it came. Raises BardoError and NotAnAnswer."""
@@ -112,12 +114,6 @@ def askable(providers: Sequence[Provider]) -> list[Provider]:
         if source is not None:
             found.setdefault((source.name, provider.base_url), provider)
     return list(found.values())
-
-
-def _outcome(about: Outcome, found: CheckedListing) -> Outcome:
-    return msgspec.structs.replace(
-        about, listing=found.listing, held=found.held, problem=found.refused, refused=bool(found.refused)
-    )
 
 
 class HourlyRefresh:

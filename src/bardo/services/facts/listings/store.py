@@ -66,7 +66,18 @@ class ListingStore:
         except OSError as problem:
             _warn(path, problem.strerror or type(problem).__name__)
             return None
-        return _decoded(path, content)
+        if len(content) > _MOST_KEPT_BYTES:
+            _warn(path, "it is longer than any list")
+            return None
+        try:
+            listing = msgspec.json.decode(content, type=Listing)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as problem:
+            _warn(path, f"{problem}"[:200])
+            return None
+        if listing.format != FORMAT:
+            _warn(path, "another version of bardo wrote it")
+            return None
+        return listing
 
     def save(self, name: str, listing: Listing) -> bool:
         """Write a list, and return whether it is safe: in the file, or behind a newer one there. A disk that refuses is warned of.
@@ -86,21 +97,6 @@ class ListingStore:
             )
             return False
         return True
-
-
-def _decoded(path: Path, content: bytes) -> Listing | None:
-    if len(content) > _MOST_KEPT_BYTES:
-        _warn(path, "it is longer than any list")
-        return None
-    try:
-        listing = msgspec.json.decode(content, type=Listing)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as problem:
-        _warn(path, f"{problem}"[:200])
-        return None
-    if listing.format != FORMAT:
-        _warn(path, "another version of bardo wrote it")
-        return None
-    return listing
 
 
 def _warn(path: Path, why: str) -> None:

@@ -111,7 +111,7 @@ class RedisReplies:
 
     def find(self, tenant: str, identity: bytes, *, now: float) -> bytes | None:
         """Return the value of an entry that has not expired."""
-        value, whose, expires = self._server.hmget(_entry(identity), "value", "tenant", "expires")
+        value, whose, expires = self._server.hmget(f"{PREFIX}entry:{identity.hex()}", "value", "tenant", "expires")
         if value is None or whose != _bytes(tenant) or now >= float(expires):
             return None
         return bytes(value)
@@ -186,10 +186,6 @@ class RedisReplies:
     def close(self) -> None:
         """Close the connections."""
         self._server.close()
-
-
-def _entry(identity: bytes) -> str:
-    return f"{PREFIX}entry:{identity.hex()}"
 
 
 def _bytes(name: str) -> bytes:

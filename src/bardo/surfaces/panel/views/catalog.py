@@ -230,7 +230,17 @@ async def show_model(panel: Panel, request: PanelRequest) -> Page:
         raise UnknownModel(f"the model {model!r} is not one that your key may ask")
     known = known_model(target, services.facts, services.prices, services.clock())
     (asked_by,) = await names_to_ask(services.directory, [target])
-    facts = [("ask for", asked_by or "no name leads to it"), *_model_facts(known)]
+    merged = known.merged
+    facts = [
+        ("ask for", asked_by or "no name leads to it"),
+        ("provider", f"{merged.provider} ({merged.dialect})"),
+        ("in the catalog", f"{merged.id}, by {merged.maker or 'nobody known'} ({match_text(merged)})"),
+        ("form of its control", merged.form),
+        ("the provider", traits_text(merged.traits)),
+        ("its server", server_text(merged)),
+        ("its list of models", listed_text(known.listing, merged.model)),
+        ("price", price_text(known.price)),
+    ]
     values = {"known": known.merged, "facts": facts, "table": _facts_table(known)}
     return Page("catalog_model.html", model, values)
 
@@ -276,19 +286,6 @@ async def _known_models(panel: Panel, targets: Sequence[Target]) -> list[KnownMo
             await asyncio.sleep(0)
         found.append(known_model(target, services.facts, services.prices, now))
     return found
-
-
-def _model_facts(known: KnownModel) -> list[tuple[str, str]]:
-    merged = known.merged
-    return [
-        ("provider", f"{merged.provider} ({merged.dialect})"),
-        ("in the catalog", f"{merged.id}, by {merged.maker or 'nobody known'} ({match_text(merged)})"),
-        ("form of its control", merged.form),
-        ("the provider", traits_text(merged.traits)),
-        ("its server", server_text(merged)),
-        ("its list of models", listed_text(known.listing, merged.model)),
-        ("price", price_text(known.price)),
-    ]
 
 
 def _facts_table(known: KnownModel) -> Table:

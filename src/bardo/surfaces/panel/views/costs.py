@@ -246,8 +246,13 @@ def agent_figures(day: AgentDay) -> list[tuple[str, str, str]]:
     """Return what the agent cost today beside the projections: what each figure is, how much, and what is to be said of it."""
     every = sum(day.ticks.values())
     parts = ", ".join(f"{name} {number * 100 / every:.0f} %" for name, number in day.ticks.items()) if every else ""
+    least, most = day.target_usd
+    worth = (
+        f"{day.dear_calls:.1f} calls of the dearest model or {day.cheap_calls:,.0f} of the cheapest; {day.life_days:.2f} days of life; "
+        f"takes a credit of {dollars(day.credit_usd)}; the aim of a whole day is {dollars(least)} to {dollars(most)}"
+    )
     found = [
-        ("Agent today (UTC)", dollars(day.spent_usd), _worth(day)),
+        ("Agent today (UTC)", dollars(day.spent_usd), worth),
         ("Ticks today", count(every), parts),
     ]
     if day.scenario:
@@ -257,15 +262,6 @@ def agent_figures(day: AgentDay) -> list[tuple[str, str, str]]:
         found.append(("Day as projected", dollars(day.configured_usd), "by the table of routes that is configured"))
     found.append(("Without routing", dollars(day.unrouted_usd), "one model for every tick, as projected"))
     return found
-
-
-def _worth(day: AgentDay) -> str:
-    """Return what the money of the day is to the agent's life."""
-    least, most = day.target_usd
-    return (
-        f"{day.dear_calls:.1f} calls of the dearest model or {day.cheap_calls:,.0f} of the cheapest; {day.life_days:.2f} days of life; "
-        f"takes a credit of {dollars(day.credit_usd)}; the aim of a whole day is {dollars(least)} to {dollars(most)}"
-    )
 
 
 def agent_table(day: AgentDay) -> Table:

@@ -59,7 +59,10 @@ class ExplainForm(msgspec.Struct, frozen=True, kw_only=True):
 
 async def show(panel: Panel, request: PanelRequest) -> Page:
     """Return the form, and what would be sent for the request that was written into it."""
-    form = _form_of(request.form if request.method == "POST" else request.query)
+    fields = request.form if request.method == "POST" else request.query
+    written = {name: fields.get(name, "") for name in ExplainForm.__struct_fields__ if fields.get(name)}
+    long = ("prompt", "body")
+    form = ExplainForm(**{name: text if name in long else text.strip() for name, text in written.items()})
     values: dict[str, Any] = {
         **_choices(panel),
         "form": form,
@@ -86,12 +89,6 @@ def field_of(problem: BardoError) -> str:
     return next((field for begin, field in _FIELDS_OF if param.startswith(begin)), "body")
 
 
-def _form_of(fields: Mapping[str, str]) -> ExplainForm:
-    written = {name: fields.get(name, "") for name in ExplainForm.__struct_fields__ if fields.get(name)}
-    long = ("prompt", "body")
-    return ExplainForm(**{name: text if name in long else text.strip() for name, text in written.items()})
-
-
 def _choices(panel: Panel) -> dict[str, Any]:
     workloads = panel.context.services.directory.workloads
     return {
@@ -109,7 +106,10 @@ def _choices(panel: Panel) -> dict[str, Any]:
 
 def _explain(panel: Panel, form: ExplainForm, providers: list[Provider]) -> Explanation:
     """Return what would be sent. Raises BardoError."""
-    _check_lengths(form)
+    for name, text in msgspec.structs.asdict(form).items():
+        most = MOST_TEXT if name in ("prompt", "body") else 10_000 if name == "intent" else _LONGEST_NAME
+        if len(text) > most:
+            raise InvalidRequest(f"this is longer than {most:,} characters", hint="make it shorter", param=name)
     body = with_reasoning(_body_of(form), policy_of(form.reasoning) if form.reasoning else None)
     body = with_intent(body, form.workload, form.intent)
     if form.pipeline:
@@ -122,13 +122,6 @@ def _explain(panel: Panel, form: ExplainForm, providers: list[Provider]) -> Expl
         model = ANY
     planner = RoutePlanner(panel.settings, providers)
     return explain_by(planner, read_request(body, form.dialect, model or None), form.provider)
-
-
-def _check_lengths(form: ExplainForm) -> None:
-    for name, text in msgspec.structs.asdict(form).items():
-        most = MOST_TEXT if name in ("prompt", "body") else 10_000 if name == "intent" else _LONGEST_NAME
-        if len(text) > most:
-            raise InvalidRequest(f"this is longer than {most:,} characters", hint="make it shorter", param=name)
 
 
 def _body_of(form: ExplainForm) -> dict[str, Any]:

@@ -126,7 +126,8 @@ def caches_table(report: HealthReport) -> Table:
 
 
 def _rows(provider: ProviderHealth) -> Iterator[tuple[Cell | str, ...]]:
-    yield _target(provider.provider, provider.connection, _balances(provider))
+    balances = ", ".join(f"{amount:,.2f} {name.upper()} left" for name, amount in sorted(provider.balances.items()))
+    yield _target(provider.provider, provider.connection, balances)
     for model in provider.models:
         yield _target(provider.provider, model)
     for server in provider.servers:
@@ -139,10 +140,6 @@ def _rows(provider: ProviderHealth) -> Iterator[tuple[Cell | str, ...]]:
 
 def _server_name(provider: ProviderHealth, server: ServerHealth) -> str:
     return f"{provider.provider} at {server.address}"
-
-
-def _balances(provider: ProviderHealth) -> str:
-    return ", ".join(f"{amount:,.2f} {name.upper()} left" for name, amount in sorted(provider.balances.items()))
 
 
 def _target(provider: str, target: TargetHealth, below: str = "") -> tuple[Cell | str, ...]:

@@ -281,7 +281,8 @@ async def show(panel: Panel, request: PanelRequest) -> Page | Redirect:
         return await _list(panel, request, {}, None)
     try:
         account = account_of_form(request.form, panel.context.services.clock())
-        _check_budget(panel, account)
+        if account.has_budget:
+            _check_log(panel)
     except InvalidRequest as problem:
         return await _list(panel, request, request.form, problem)
     return await _created(panel, account)
@@ -383,7 +384,12 @@ async def _change(panel: Panel, request: PanelRequest, account: Account) -> None
     if accounts is None or not accounts.is_stored(account.id):
         raise InvalidRequest("this key is one of the configuration", hint="change it under [[keys]]", param="action")
     if form.get("action") == "revoke":
-        _check_revocation(request, account)
+        if request.form.get("sure") != "yes":
+            raise InvalidRequest("a revoked key is refused for good", hint="say that you are sure", param="sure")
+        viewer = request.viewer.account
+        if viewer is not None and viewer.id == account.id:
+            hint = "sign in with another operator's key, or use `bardo keys revoke`"
+            raise InvalidRequest("this is the key that you are signed in with", hint=hint, param="sure")
         await asyncio.to_thread(_store_change, panel, account.id, {}, {"revoked": now})
     else:
         limits, fields = limits_of_form(form), fields_of_form(form, now)
@@ -393,25 +399,11 @@ async def _change(panel: Panel, request: PanelRequest, account: Account) -> None
     await accounts.refresh()
 
 
-def _check_revocation(request: PanelRequest, account: Account) -> None:
-    if request.form.get("sure") != "yes":
-        raise InvalidRequest("a revoked key is refused for good", hint="say that you are sure", param="sure")
-    viewer = request.viewer.account
-    if viewer is not None and viewer.id == account.id:
-        hint = "sign in with another operator's key, or use `bardo keys revoke`"
-        raise InvalidRequest("this is the key that you are signed in with", hint=hint, param="sure")
-
-
 def _store_change(panel: Panel, own_id: str, limits: Mapping[str, int | None], fields: Mapping[str, Any]) -> None:
     from bardo.services.accounts.key_store import opened_keys
 
     with opened_keys(state_path(panel.settings, panel.environment)) as store:
         store.change(own_id, limits, **fields)
-
-
-def _check_budget(panel: Panel, account: Account) -> None:
-    if account.has_budget:
-        _check_log(panel)
 
 
 def _check_log(panel: Panel) -> None:

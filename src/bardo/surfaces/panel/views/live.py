@@ -16,12 +16,8 @@ if TYPE_CHECKING:
 async def show(panel: Panel, request: PanelRequest) -> Page:
     """Return the page, which a script fills."""
     providers = [provider.id for provider in panel.context.services.directory.providers]
-    return Page("live.html", "Live", {"providers": providers, "workers": _separate_workers(panel)})
-
-
-def _separate_workers(panel: Panel) -> int:
-    """Return how many workers there are where the page shows the calls of one alone, else 1."""
-    return 1 if panel.context.services.events.has_other_workers else panel.settings.gateway.workers
+    separate_workers = 1 if panel.context.services.events.has_other_workers else panel.settings.gateway.workers
+    return Page("live.html", "Live", {"providers": providers, "workers": separate_workers})
 
 
 async def show_thinking(panel: Panel, viewer: Viewer, request_id: str) -> Page:

@@ -265,18 +265,14 @@ async def _read(panel: Panel, viewer: Viewer, own_id: str) -> tuple[LogRow, list
 def _figures(row: LogRow) -> list[tuple[str, str, str]]:
     first = "" if row.first_byte_seconds is None else f"first byte after {seconds(row.first_byte_seconds)}"
     cached = f"{count(row.cached_input_tokens)} from the cache" if row.cached_input_tokens else ""
+    verdict = "" if row.reasoning_verdict in (None, "unknown") else f"requested effort: {row.reasoning_verdict}"
     return [
         ("Duration", seconds(row.seconds), first),
         ("Input tokens", count(row.input_tokens), cached),
         ("Output tokens", count(row.output_tokens, estimated=row.tokens_approx and row.outcome != "ok"), ""),
-        ("Reasoning tokens", count(row.reasoning_tokens, estimated=row.tokens_approx), _verdict(row)),
+        ("Reasoning tokens", count(row.reasoning_tokens, estimated=row.tokens_approx), verdict),
         ("Cost", dollars(row.cost_usd), ""),
     ]
-
-
-def _verdict(row: LogRow) -> str:
-    """Write what became of what was asked of the thinking; nothing where it is not known."""
-    return "" if row.reasoning_verdict in (None, "unknown") else f"requested effort: {row.reasoning_verdict}"
 
 
 def _groups(words: list[tuple[str, str]]) -> list[tuple[str, list[tuple[str, str]]]]:

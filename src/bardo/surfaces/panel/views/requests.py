@@ -35,7 +35,9 @@ async def show(panel: Panel, request: PanelRequest) -> Page:
     """Return a page of calls. A key that is no operator's sees its own alone."""
     query = {name: request.query[name].strip()[:_LONGEST] for name in _FIELDS if request.query.get(name, "").strip()}
     now = panel.context.services.clock()
-    wanted, before = _filter(query, request, now), _row_number(request.query.get("before", ""))
+    written = request.query.get("before", "")
+    row_number = int(written) if written.isascii() and written.isdecimal() and len(written) < 16 else None
+    wanted, before = _filter(query, request, now), row_number
 
     def read(log: LogReader) -> CallPage:
         return log.calls_before(wanted, before, limit=ROWS)
@@ -66,10 +68,6 @@ def _filter(query: Mapping[str, str], request: PanelRequest, now: float) -> Call
         since=None if span is None else now - span[1],
         id_part=query.get("id", ""),
     )
-
-
-def _row_number(written: str) -> int | None:
-    return int(written) if written.isascii() and written.isdecimal() and len(written) < 16 else None
 
 
 def _form(panel: Panel, query: Mapping[str, str]) -> dict[str, Any]:
