@@ -316,16 +316,17 @@ class Call:
         self.key_id = None if account is None else account.id
         self.tags = () if account is None else account.tags
         self.client_key = client_key
-        labels = call_labels(request)
-        if labels != NO_LABELS and client_key and (account is not None or looks_like_key(client_key)):
-            labels = CallLabels(*map(self.without_key, labels))
-        self.labels = labels
         self.layers = layers
         self.awaits_verdict = awaits_verdict
         self.keys = KeyTurns(services, request, tenant)
         self.started_at = services.clock()
         self.payments = None if services.payments is None else services.payments.of_call(self.request_id, tenant)
         self.attempts = CallAttempts(services.watch, services.prices, self.started_at, self.payments)
+        # What is secret of the call is known from here on.
+        labels = call_labels(request)
+        if labels != NO_LABELS and client_key and (account is not None or looks_like_key(client_key)):
+            labels = CallLabels(*map(self.without_key, labels))
+        self.labels = labels
 
     @property
     def cost(self) -> CallCost:
