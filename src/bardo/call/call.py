@@ -322,9 +322,9 @@ class Call:
         self.started_at = services.clock()
         self.payments = None if services.payments is None else services.payments.of_call(self.request_id, tenant)
         self.attempts = CallAttempts(services.watch, services.prices, self.started_at, self.payments)
-        # What is secret of the call is known from here on.
         labels = call_labels(request)
-        if labels != NO_LABELS and client_key and (account is not None or looks_like_key(client_key)):
+        # Of what everybody knows without an account, such as the key "any", nothing is taken out of a name.
+        if labels != NO_LABELS and (account is not None or any(map(looks_like_key, self.secrets()))):
             labels = CallLabels(*map(self.without_key, labels))
         self.labels = labels
 
