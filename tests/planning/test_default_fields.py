@@ -57,6 +57,43 @@ def test_fields_are_merged_below_what_the_client_said() -> None:
     assert sent(chat(provider=[1], service_tier="auto"), at)[1] == {}
 
 
+def test_the_client_wins_under_the_other_name_of_a_limit() -> None:
+    at = target(extra_body={"max_completion_tokens": 77, "service_tier": "flex"})
+    body, told = sent(chat(max_tokens=10), at)
+    assert (body["max_tokens"], body.get("max_completion_tokens")) == (10, None)
+    assert told.keys() == {"service_tier"}
+    assert sent(chat(), at)[0]["max_completion_tokens"] == 77
+
+
+@pytest.mark.parametrize(
+    "defaults",
+    [
+        {"generationConfig": {"topK": 3, "topP": 0.5}, "safetySettings": []},
+        {"generation_config": {"top_k": 3, "top_p": 0.5}, "safety_settings": []},
+    ],
+)
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"generation_config": {"top_k": 9}, "safety_settings": [{"category": "c", "threshold": "BLOCK_NONE"}]},
+        {"generationConfig": {"topK": 9}, "safetySettings": [{"category": "c", "threshold": "BLOCK_NONE"}]},
+    ],
+)
+def test_the_client_wins_in_the_other_spelling_of_gemini(said: dict[str, Any], defaults: dict[str, Any]) -> None:
+    row = builtin().provider("gemini")
+    assert row is not None
+    at = Target(provider=Provider(id="g", row=row, base_url="http://x", extra_body=defaults), model="gemini-2.5-flash")
+    raw = json.dumps({"contents": [{"role": "user", "parts": [{"text": "hi"}]}], **said}).encode()
+    request = dialect("gemini").decode_request(raw, Arrival(model="gemini-2.5-flash"))
+    body = sent(request, at)[0]
+    plain = {name.replace("_", "").lower(): value for name, value in body.items()}
+    assert len(plain) == len(body)
+    config = {name.replace("_", "").lower(): value for name, value in plain["generationconfig"].items()}
+    assert len(config) == len(plain["generationconfig"])
+    assert (config["topk"], config["topp"]) == (9, 0.5)
+    assert len(plain["safetysettings"]) == 1
+
+
 def test_every_other_byte_stays_as_the_client_sent_it() -> None:
     raw = b'{"model": "lab/m",  "messages": [{"role": "user", "content": "\\u00e9"}], "seed":15 }'
     request = dialect("openai_chat").decode_request(raw, Arrival())
@@ -123,6 +160,8 @@ def test_what_bardo_writes_itself_is_refused_in_every_dialect(name: DialectName)
         ('[[providers]]\nid = "openrouter"\nextra_body = { day = 2026-11-30 }', ["day", "JSON"]),
         ('[[providers]]\nid = "openrouter"\nextra_body = { a = { bad = [nan] } }', ["a.bad", "JSON"]),
         ('[[providers]]\nid = "openrouter"\n[aliases]\nx = { model = "openrouter/m", extra_body = { stream = true } }', ["x", "stream"]),
+        ('[[providers]]\nid = "gemini"\nextra_body = { generation_config = { thinking_config = { thinking_budget = 1 } } }', ["effort"]),
+        ('[[providers]]\nid = "gemini"\nextra_body = { system_instruction = {} }', ["system_instruction"]),
         ('[aliases]\nx = { model = "m", extra_body = { input = [] } }', ["x", "input"]),
     ],
 )  # fmt: skip

@@ -30,6 +30,9 @@ from bardo.values.wire import WireRequest
 
 _split = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _LONGEST_TOLD = 60
+# Chat Completions has two names of one limit: OpenAI refuses both together, and vLLM heeds the newer one
+# (vllm/entrypoints/openai/protocol.py, read 2026-11).
+_LIMIT, _NEW_LIMIT = "max_tokens", "max_completion_tokens"
 _FRAGMENTS = tuple(name for name in WireForm.__struct_fields__ if name not in ("name", "needs", "exclusive"))
 
 
@@ -44,18 +47,21 @@ def with_default_fields(
     if not fields:
         return wire, lost
     body = _split(wire.body)
+    camel = _is_camel(target.provider.row.dialect)
+    said = {_meaning(name, camel): name for name in body}
     changes: dict[str, Any] = {}
     added: list[Degradation] = []
     for name, value in fields.items():
-        if name not in body:
+        there = said.get(_meaning(name, camel))
+        if there is None:
             changes[name] = value
             added.append(_told(name, value))
         elif isinstance(value, dict):
-            own = msgspec.json.decode(body[name])
+            own = msgspec.json.decode(body[there])
             paths: list[Degradation] = []
-            merged = _below(own, value, name, paths) if isinstance(own, dict) else own
+            merged = _below(own, value, there, paths, camel=camel) if isinstance(own, dict) else own
             if paths:
-                changes[name] = merged
+                changes[there] = merged
                 added += paths
     if not changes:
         return wire, lost
@@ -79,17 +85,36 @@ def _fields_of(target: Target, options: BardoOptions) -> tuple[Mapping[str, Any]
     return fields, tuple(Degradation(name, sent=None, why=why) for name in options.alias_fields)
 
 
-def _below(own: Mapping[str, Any], defaults: Mapping[str, Any], path: str, added: list[Degradation]) -> dict[str, Any]:
+def _below(
+    own: Mapping[str, Any], defaults: Mapping[str, Any], path: str, added: list[Degradation], *, camel: bool
+) -> dict[str, Any]:
     """Return an object with the defaults that it lacks, and note which these were."""
     made = dict(own)
+    said = {_meaning(name, camel): name for name in own}
     for name, value in defaults.items():
-        here = f"{path}.{name}"
-        if name not in made:
+        there = said.get(_meaning(name, camel))
+        if there is None:
             made[name] = value
-            added.append(_told(here, value))
-        elif isinstance(value, dict) and isinstance(made[name], dict):
-            made[name] = _below(made[name], value, here, added)
+            added.append(_told(f"{path}.{name}", value))
+        elif isinstance(value, dict) and isinstance(made[there], dict):
+            made[there] = _below(made[there], value, f"{path}.{there}", added, camel=camel)
     return made
+
+
+def _meaning(name: str, camel: bool) -> str:
+    """Return what two names of one field have in common: then the client has said it, under whichever of them."""
+    if camel and "_" in name:
+        # Gemini takes `top_k` as `topK`, and refuses a body with both.
+        first, *others = name.split("_")
+        name = first + "".join(word[:1].upper() + word[1:] for word in others)
+    return _LIMIT if name == _NEW_LIMIT else name
+
+
+@cache
+def _is_camel(name: DialectName) -> bool:
+    """Whether the fields of a dialect are written in camel case."""
+    heads = [path.split(".", 1)[0] for path in _written_by(name)]
+    return any(head != head.lower() for head in heads)
 
 
 def _told(path: str, value: Any) -> Degradation:
@@ -103,9 +128,11 @@ def check_default_fields(fields: Mapping[str, Any], rows: tuple[ProviderRow, ...
     """Raise InvalidRequest for a field that bardo writes itself in a dialect of one of the rows, naming `at` and the field."""
     written = {path: row.dialect for row in rows for path in _written_by(row.dialect)}
     thinking = _thinking_paths()
+    camel = any(_is_camel(row.dialect) for row in rows)
     for path, value in _leaves(fields):
+        meant = ".".join(_meaning(name, camel) for name in path.split(".")) if camel else path
         for own in (*written, *thinking):
-            if path != own and not path.startswith(f"{own}.") and not own.startswith(f"{path}."):
+            if not any(one == own or one.startswith(f"{own}.") or own.startswith(f"{one}.") for one in (path, meant)):
                 continue
             if own in written:
                 why, hint = f"bardo writes it itself ({written[own]})", "leave it out: requests say it"
