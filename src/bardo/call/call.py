@@ -15,7 +15,7 @@ from bardo.adapters.loop_watchdog import name_task
 from bardo.adapters.stores.log.row import LogRow, PendingCall
 from bardo.call.client_login import ClientLogin
 from bardo.call.services import Services
-from bardo.context.sessions import NO_LABELS, CallLabels, call_labels, conversation_head
+from bardo.context.sessions import call_labels, conversation_head
 from bardo.planning.attempt import Attempt
 from bardo.planning.refusals import is_about_content
 from bardo.planning.route import Provider, Target
@@ -322,11 +322,9 @@ class Call:
         self.started_at = services.clock()
         self.payments = None if services.payments is None else services.payments.of_call(self.request_id, tenant)
         self.attempts = CallAttempts(services.watch, services.prices, self.started_at, self.payments)
-        labels = call_labels(request)
-        # Of what everybody knows without an account, such as the key "any", nothing is taken out of a name.
-        if labels != NO_LABELS and (account is not None or any(map(looks_like_key, self.secrets()))):
-            labels = CallLabels(*map(self.without_key, labels))
-        self.labels = labels
+        # Without an account a key may be any word, such as "any", and a name may hold it.
+        known = account is not None or any(map(looks_like_key, self.secrets()))
+        self.labels = call_labels(request, self.without_key) if known else call_labels(request)
 
     @property
     def cost(self) -> CallCost:

@@ -6,6 +6,7 @@ Where it names no conversation, what all turns of one have in common stands for 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import cache
 from hashlib import blake2b
 from typing import Any, NamedTuple
@@ -37,36 +38,48 @@ class CallLabels(NamedTuple):
 NO_LABELS = CallLabels()
 
 
-def call_labels(request: Request | EmbedRequest) -> CallLabels:
-    """Return what the client says of a call: first by `X-Bardo-*` or `bardo`, then by the headers and fields of known agents."""
+def call_labels(request: Request | EmbedRequest, without_secrets: Callable[[str], str] = str) -> CallLabels:
+    """Return what the client says of a call: first by `X-Bardo-*` or `bardo`, then by the headers and fields of known agents.
+
+    `without_secrets` takes out of a name what may not be kept, before the name is made short: half a key is one too.
+    """
     options = request.options
     if isinstance(request, EmbedRequest):
-        return CallLabels(_label(options.session), _label(options.agent), _label(options.repository))
-    headers = request.client_headers
-    fields = request.body if request.body is not None else request.extra
-    return _labels(options, headers, fields)
+        said = CallLabels(options.session, options.agent, options.repository)
+    else:
+        fields = request.body if request.body is not None else request.extra
+        said = _said(options, request.client_headers, fields)
+    return CallLabels(*(_label(one, without_secrets) if one else "" for one in said))
 
 
 def labelled(options: BardoOptions, headers: dict[str, str]) -> BardoOptions:
     """Return the options of a call whose headers are not kept, with what they say of its conversation, agent and repository."""
-    labels = _labels(options, headers, None)
-    if labels == NO_LABELS:
+    said = _said(options, headers, None)
+    if said == NO_LABELS:
         return options
-    return msgspec.structs.replace(options, session=labels.session, agent=labels.agent, repository=labels.repository)
+    return msgspec.structs.replace(options, session=said.session, agent=said.agent, repository=said.repository)
 
 
-def _labels(options: BardoOptions, headers: dict[str, str], fields: dict[str, Any] | None) -> CallLabels:
+def _said(options: BardoOptions, headers: dict[str, str], fields: dict[str, Any] | None) -> CallLabels:
+    """Return the names as the client says them."""
     return CallLabels(
-        _label(options.session or _named_by_client(headers, fields)),
-        _label(options.agent or _known_agent(headers)),
-        _label(plain_repository(options.repository or _told_repository(headers, fields))),
+        options.session or _named_by_client(headers, fields),
+        options.agent or _known_agent(headers),
+        plain_repository(options.repository or _told_repository(headers, fields)),
     )
 
 
-def _label(text: str) -> str:
-    """Return a name as the log keeps it: short, and without what no terminal shows."""
-    short = text[:_LONGEST_LABEL]
-    return (short if short.isprintable() else "".join(filter(str.isprintable, short))).strip()
+def _label(text: str, without_secrets: Callable[[str], str]) -> str:
+    """Return a name as the log keeps it: without what no terminal shows, and short.
+
+    A long one ends with a digest of all of it, so that two that begin alike stay two.
+    """
+    shown = text if text.isprintable() else "".join(filter(str.isprintable, text))
+    name = without_secrets(shown).strip()
+    if len(name) <= _LONGEST_LABEL:
+        return name
+    digest = blake2b(name.encode(), digest_size=8).hexdigest()
+    return f"{name[: _LONGEST_LABEL - len(digest) - 1]}…{digest}"
 
 
 def plain_repository(address: str) -> str:

@@ -122,10 +122,26 @@ def test_what_a_client_says_to_bardo_goes_before_what_it_says_of_itself() -> Non
 def test_names_are_short_and_hold_nothing_that_a_terminal_hides() -> None:
     options = BardoOptions(session="a\x00b\x1f\ud800" + "x" * 500, agent="\x1b[31mred")
     found = call_labels(request("hello", options=options))
-    assert found.session == "ab" + "x" * 195
+    assert found.session.startswith("ab" + "x" * 181 + "…")
+    assert len(found.session) == 200
     assert found.agent == "[31mred"
     embed = EmbedRequest(model="m", inputs=("a",), options=options)
     assert call_labels(embed) == found
+
+
+def test_long_names_that_begin_alike_stay_two() -> None:
+    names = ["x" * 300 + end for end in ("a", "b", "a")]
+    found = [call_labels(request("hello", options=BardoOptions(session=one))).session for one in names]
+    assert found[0] == found[2] != found[1]
+
+
+@pytest.mark.parametrize("place", range(1, 250, 7))
+def test_a_secret_is_taken_out_of_a_name_before_it_is_cut(place: int) -> None:
+    secret = "sk-0123456789abcdef0123456789"
+    options = BardoOptions(session="x" * place + f"{secret[:9]}\x00{secret[9:]}")
+    held = (request("hello", options=options), EmbedRequest(model="m", inputs=("a",), options=options))
+    for one in held:
+        assert "sk-0" not in call_labels(one, lambda text: text.replace(secret, "")).session
 
 
 def test_a_call_without_kept_headers_takes_its_names_along() -> None:

@@ -90,6 +90,10 @@ def test_the_key_of_a_client_is_no_name_of_its_session(gateway: KeyedGateway) ->
     key = gateway.key()
     row = row_of(gateway, ask(gateway, key, x_bardo_session=key, x_bardo_agent=f"a {key}", x_bardo_repository=key))
     assert key not in repr(row)
+    cut = "x" * (201 - len(key)) + key
+    for path, body in (("/v1/chat/completions", ASK), ("/v1/embeddings", {"model": "deepseek/m1", "input": "hi"})):
+        row = row_of(gateway, ask(gateway, key, path, body, x_bardo_session=cut, x_bardo_agent=cut))
+        assert key[:-1] not in repr(row)
 
 
 @pytest.mark.parametrize("header", ["x-bardo-agent", "x-bardo-repository", "x-bardo-session"])
