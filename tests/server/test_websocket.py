@@ -288,6 +288,27 @@ async def test_what_waits_for_the_application_is_bounded_and_counted() -> None:
 
 
 @inside
+async def test_only_a_websocket_on_which_nothing_is_at_work_leaves_the_process_idle() -> None:
+    echo = Echo()
+    echo.go.clear()
+    with OneConnection(echo) as one:
+        assert one.server.limits.is_idle()
+        await opened(one)
+        assert one.server.limits.tasks
+        assert one.server.limits.is_idle()
+        one.server.limits.count_body(1)
+        assert not one.server.limits.is_idle()
+        one.server.limits.body_bytes -= 1
+        echo.go.set()
+        await one.send(frame(8, b"\x03\xe8"))
+        await asyncio.gather(*one.server.limits.tasks)
+        assert one.server.limits.websockets == 0
+    with OneConnection(Echo()) as one:
+        await one.send(handshake("x", "/none"))
+        assert one.server.limits.websockets == 0
+
+
+@inside
 async def test_a_client_that_leaves_is_told_to_the_application() -> None:
     app = Echo()
     one = OneConnection(app)

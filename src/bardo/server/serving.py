@@ -55,7 +55,7 @@ def keep_freed_memory(environment: Mapping[str, str] | None = None) -> bool:
 
 
 def give_back_when_idle(is_idle: Callable[[], bool], *, seconds: float = _LOOK_SECONDS) -> None:
-    """Look every few `seconds` whether no request is open, and give the system back what is kept then. Call inside the loop."""
+    """Look every few `seconds` whether no request is at work, and give the system back what is kept then. Call inside the loop."""
     import ctypes
 
     trim = ctypes.CDLL(None).malloc_trim
@@ -348,7 +348,7 @@ def _settle(limits: ServerLimits) -> None:
     gc.freeze()
     gc.set_threshold(*_COLLECTION_THRESHOLDS)
     if keep_freed_memory():
-        give_back_when_idle(lambda: not limits.tasks)
+        give_back_when_idle(limits.is_idle)
 
 
 def _listening(host: str, port: int) -> socket.socket:

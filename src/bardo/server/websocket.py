@@ -19,7 +19,7 @@ from websockets.http11 import Request, Response
 from websockets.protocol import Protocol, Side, State
 from websockets.server import ServerProtocol
 
-from bardo.server.reply import Channel, Message, RequestCycle, Scope
+from bardo.server.reply import Application, Channel, Message, RequestCycle, Scope
 from bardo.values.errors import Overloaded
 
 # Windows of 4 KiB and little memory for packing: 64 KiB for a connection, where the usual ones take 300.
@@ -103,6 +103,13 @@ class WebSocketCycle(RequestCycle):
         self.scope["scheme"] = "wss" if self.scope["scheme"] == "https" else "ws"
         self.scope["type"] = "websocket"
         return True
+
+    async def run(self, app: Application) -> None:
+        """Have the application answer, and count the WebSocket from when it is accepted until it has ended."""
+        try:
+            await super().run(app)
+        finally:
+            self._limits.websockets -= self._accepted
 
     # What the client sends
 
@@ -329,6 +336,7 @@ class WebSocketCycle(RequestCycle):
         if message.get("subprotocol"):
             self.response.headers["Sec-WebSocket-Protocol"] = message["subprotocol"]
         self._accepted = self.response_started = True
+        self._limits.websockets += 1
         self._channel.transport.write(self.response.serialize())
         self._look = self.loop.call_later(PING_SECONDS, self._check_client)
         early, self.early = bytes(self.early), bytearray()

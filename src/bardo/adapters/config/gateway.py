@@ -69,7 +69,13 @@ class ServerLimits:
         self.max_connections = min(self.bounds.max_connections, _connections_of_open_files())
         self.body_bytes = 0
         self.tasks: set[asyncio.Task[None]] = set()
-        """The tasks that answer requests."""
+        """The tasks that answer requests, and those of WebSockets for as long as they are open."""
+        self.websockets = 0
+        """How many of the tasks are those of WebSockets."""
+
+    def is_idle(self) -> bool:
+        """Whether nothing is at work: no request, and none on a WebSocket, where each counts as a body until it is answered."""
+        return len(self.tasks) == self.websockets and not self.body_bytes
 
     def count_body(self, size: int) -> None:
         """Count bytes of a body. Raises Overloaded where those of all requests are too many."""
