@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 from typing import Any, get_args
 
+import msgspec
 import pytest
 
 from bardo.adapters.config.settings import parse_settings
 from bardo.catalog.load import builtin
 from bardo.catalog.rows import DialectName
 from bardo.dialects import dialect
+from bardo.planning.attempt import Attempt
 from bardo.planning.default_fields import check_default_fields
+from bardo.planning.knowledge import BUILTIN
 from bardo.planning.model_names import Alias, Aliases, with_alias_fields
-from bardo.planning.planner import plan
+from bardo.planning.planner import attempt_of, decide, draft_of, plan
+from bardo.planning.refusals import RefusedField
 from bardo.planning.route import Provider, Target
 from bardo.values.errors import ConfigError, InvalidRequest
 from bardo.values.request import Request
@@ -37,6 +41,12 @@ def sent(request: Request, at: Target) -> tuple[dict[str, Any], dict[str, Any]]:
     attempt = plan(request, at)
     told = {one.what: one.sent for one in attempt.degraded if "default" in one.why}
     return json.loads(attempt.wire.body), told
+
+
+def plan_without(refused: tuple[RefusedField, ...], request: Request, at: Target) -> Attempt:
+    """Return the attempt at a target that has refused some fields."""
+    draft = draft_of(request, at, BUILTIN, may_forward=True)
+    return attempt_of(decide(msgspec.structs.replace(draft, refused_fields=refused)))
 
 
 PLACES = {"order": ["a", "b"], "data_collection": "deny", "max_price": {"prompt": 1}}
@@ -131,6 +141,22 @@ def test_a_secret_among_them_is_told_to_no_caller() -> None:
     body, told = sent(chat(), target(extra_body={"azure_key": secret, "long": "x" * 100}))
     assert body["azure_key"] == secret
     assert told == {"azure_key": None, "long": None}
+
+
+@pytest.mark.parametrize("path", ["azure", "azure.key"])
+def test_a_default_field_that_the_provider_refuses_is_told_as_left_out_and_without_its_value(path: str) -> None:
+    at = target(extra_body={"azure": {"key": "sk-proj-" + "a1B2" * 12}, "seed": 1})
+    refused = (RefusedField(path), RefusedField("temperature"))
+    attempt = plan_without(refused, chat(temperature=0.5), at)
+    body = json.loads(attempt.wire.body)
+    assert not body.get("azure")
+    told = [(one.what, one.asked, one.sent) for one in attempt.degraded]
+    assert "a1B2" not in repr(attempt.degraded)
+    assert ("seed", None, 1) in told
+    assert ("temperature", 0.5, None) in told
+    of_azure = [one for one in attempt.degraded if one.what == path]
+    assert [one.why for one in of_azure] == ["the provider refuses this default field of the operator"]
+    plan_without(refused[:1], chat(bardo={"on_impossible": "fail"}), at)
 
 
 @pytest.mark.parametrize("name", [one for one in get_args(DialectName) if one != "watsonx_text"])

@@ -30,6 +30,7 @@ from bardo.values.wire import WireRequest
 
 _split = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _LONGEST_TOLD = 60
+_ADDED = "default field added by the operator"
 # Chat Completions has two names of one limit: OpenAI refuses both together, and vLLM heeds the newer one
 # (vllm/entrypoints/openai/protocol.py, read 2026-11).
 _LIMIT, _NEW_LIMIT = "max_tokens", "max_completion_tokens"
@@ -67,6 +68,36 @@ def with_default_fields(
         return wire, lost
     written = with_fields(wire.body, dict(body), changes) or encode_json({**body, **changes})
     return msgspec.structs.replace(wire, body=written), (*lost, *added)
+
+
+def without_refused_defaults(
+    lost: tuple[Degradation, ...], defaults: tuple[Degradation, ...]
+) -> tuple[tuple[Degradation, ...], tuple[Degradation, ...]]:
+    """Return what was left out of a client's own fields, and what is to be told of the defaults, some of which were left out.
+
+    `lost` are the fields that a provider refuses. The value of one that the operator added is told to nobody, and it is no loss of the
+    client's.
+    """
+    own: list[Degradation] = []
+    refused: list[Degradation] = []
+    for one in lost:
+        if any(
+            _is_within(told.what, one.what) or _is_within(one.what, told.what)
+            for told in defaults
+            if told.why == _ADDED
+        ):
+            refused.append(
+                Degradation(one.what, sent=None, why="the provider refuses this default field of the operator")
+            )
+        else:
+            own.append(one)
+    paths = [one.what for one in refused]
+    sent = [told for told in defaults if not any(_is_within(told.what, path) for path in paths)]
+    return tuple(own), (*sent, *refused)
+
+
+def _is_within(path: str, other: str) -> bool:
+    return path == other or path.startswith(f"{other}.")
 
 
 def _fields_of(target: Target, options: BardoOptions) -> tuple[Mapping[str, Any], tuple[Degradation, ...]]:
@@ -121,7 +152,7 @@ def _told(path: str, value: Any) -> Degradation:
     """Return what the caller is told: the value where it is a short word or a number, and holds no secret."""
     plain = value is None or isinstance(value, bool | int | float)
     short = isinstance(value, str) and len(value) <= _LONGEST_TOLD and not looks_like_key(value)
-    return Degradation(path, sent=value if plain or short else None, why="default field added by the operator")
+    return Degradation(path, sent=value if plain or short else None, why=_ADDED)
 
 
 def check_default_fields(fields: Mapping[str, Any], rows: tuple[ProviderRow, ...], at: str) -> None:

@@ -20,7 +20,7 @@ from bardo.dialects.shared.history_repair import refuse_repairs
 from bardo.dialects.shared.media import sound_of, takes_sound
 from bardo.planning.attempt import Attempt
 from bardo.planning.controlling import dialects_of, repaired, yielded
-from bardo.planning.default_fields import with_default_fields
+from bardo.planning.default_fields import with_default_fields, without_refused_defaults
 from bardo.planning.forwarded import as_it_came
 from bardo.planning.hosted_search import SearchPlan, with_search
 from bardo.planning.kept_budget import BudgetPlan, budget_to_keep, with_fields, without_loss, without_thinking
@@ -420,6 +420,7 @@ def attempt_of(decision: Decision, teaches: tuple[Lesson, ...] = ()) -> Attempt:
         reported = (*reported, *schemas.degraded)
     if draft.refused_fields:
         wire, taken, lost = without_fields(wire, draft.refused_fields)
+        lost, defaults = without_refused_defaults(lost, defaults)
         plan, reported = untold(plan, taken), (*reported, *lost)
     if not draft.knowledge.repair_history:
         refuse_repairs((*draft.request.degraded, *reported), row.id)
