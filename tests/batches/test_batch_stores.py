@@ -14,7 +14,7 @@ from bardo.adapters.stores.database.revisions import migrate
 from bardo.adapters.stores.migrations import BATCHES_BRANCH
 from bardo.batches.batch_store import BatchStore
 from bardo.batches.file_store import PIECE_BYTES, FileStore
-from bardo.batches.records import BatchRecord, FileRecord
+from bardo.batches.records import BatchRecord, FileRecord, JobRecord
 from bardo.batches.schema import metadata
 from support.databases import open_database
 
@@ -58,6 +58,19 @@ def test_a_batch_reads_back_as_it_was_stored_and_only_to_its_tenant(engine: Engi
     assert store.find("other", "b", "openai") is None
     assert store.find("a", "b", "anthropic") is None
     assert store.get("b") == made
+
+
+def test_what_is_reserved_is_known_for_a_tenant_and_for_each_of_its_batches(engine: Engine) -> None:
+    store = BatchStore(engine)
+    for place, (name, tenant) in enumerate((("b", "a"), ("c", "a"), ("d", "other"))):
+        store.add(batch(name, tenant=tenant))
+        job = JobRecord(
+            id=f"j{name}", batch_id=name, provider="p", model="m", dialect="openai_chat", path="/v1/x", form="openai",
+            reserved_nanos=10**place,
+        )  # fmt: skip
+        store.put_job(job)
+    assert (store.reserved("a"), store.reserved("a", "b"), store.reserved("a", "c")) == (11, 1, 10)
+    assert store.reserved("a", "d") == 0
 
 
 def test_pages_are_in_order_of_time_also_for_batches_of_one_moment(engine: Engine) -> None:

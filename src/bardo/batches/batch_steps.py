@@ -16,7 +16,7 @@ from bardo.batches.intake import Intake
 from bardo.batches.item_requests import ItemReader
 from bardo.batches.outputs import OutputWriter, last_status
 from bardo.batches.records import BatchRecord, JobRecord
-from bardo.batches.results import ResultReader
+from bardo.batches.results import ResultReader, session_of_batch
 from bardo.batches.single_calls import SingleCalls
 from bardo.batches.submission import Submitter
 from bardo.batches.values import pause_before
@@ -119,8 +119,10 @@ class BatchSteps:
         if not any(job.state == "ready" for job in await asyncio.to_thread(self._store.jobs, batch.id)):
             return
         nanos = await asyncio.to_thread(self._store.reserved, batch.tenant)
-        # A batch is a session of its own.
-        facts = CallFacts(request_id=batch.id, requests=0, nanos=nanos, session=f"batch {batch.id}")
+        own = await asyncio.to_thread(self._store.reserved, batch.tenant, batch.id)
+        facts = CallFacts(
+            request_id=batch.id, requests=0, nanos=nanos, session=session_of_batch(batch), session_nanos=own
+        )
         admission = await gate.accounts.admit(account, facts)
         if admission is not None:
             gate.accounts.release(admission)

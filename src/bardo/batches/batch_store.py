@@ -106,9 +106,11 @@ class BatchStore:
         with transaction(self._engine) as connection:
             return int(connection.scalar(wanted) or 0)
 
-    def reserved(self, tenant: str) -> int:
-        """Return what the jobs of a tenant that have no results yet may cost, in nano-dollars."""
+    def reserved(self, tenant: str, batch_id: str = "") -> int:
+        """Return what the jobs of a tenant, or of one of its batches, that have no results yet may cost, in nano-dollars."""
         wanted = select(jobs.c.record).join(batches, batches.c.id == jobs.c.batch_id)
+        if batch_id:
+            wanted = wanted.where(batches.c.id == batch_id)
         with transaction(self._engine) as connection:
             rows = connection.scalars(wanted.where(batches.c.tenant == tenant, batches.c.over.is_(False)))
             return sum(job.reserved_nanos for job in map(_decode_job, rows) if job.state not in ("collected", "lost"))

@@ -245,6 +245,7 @@ class ResultReader:
             tenant=batch.tenant,
             key_id=batch.key_id,
             tags=tags_of(batch),
+            session=session_of_batch(batch),
             **where,
         )
 
@@ -258,8 +259,14 @@ class ResultReader:
             first_byte_seconds=None,
             key_id=batch.key_id,
             tags=tags_of(batch),
+            session=row.session or session_of_batch(batch),
             receipt={**(row.receipt or {}), "batch": {"id": batch.id, "job": job.upstream_id}},
         )
+
+
+def session_of_batch(batch: BatchRecord) -> str:
+    """Return the session of the calls of a batch whose own bodies name none: a batch is one by itself."""
+    return f"batch {batch.id}"
 
 
 def tags_of(batch: BatchRecord) -> tuple[str, ...]:

@@ -185,6 +185,18 @@ def test_what_a_session_took_comes_back_where_the_key_has_too_little_left(stores
     asyncio.run(run())
 
 
+def test_a_session_may_be_charged_less_than_its_key_for_what_others_have_reserved(stores: OpenStore) -> None:
+    async def run() -> None:
+        one = Process(stores, "one", Log())
+        facts = CallFacts(request_id="b", requests=0, nanos=50_000, session="batch b", session_nanos=2_000)
+        one.admissions.release(await one.admissions.admit(key(usd_per_day=100_000), facts))
+        with pytest.raises(OverBudget) as caught:
+            await one.admissions.admit(key(usd_per_day=10_000), facts)
+        assert caught.value.limit == "usd_per_day"
+
+    asyncio.run(run())
+
+
 def test_nothing_is_kept_of_sessions_without_calls(stores: OpenStore) -> None:
     async def run() -> None:
         log = Log()

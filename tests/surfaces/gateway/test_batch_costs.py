@@ -33,6 +33,7 @@ def test_items_cost_half_and_the_batch_tells_their_sum(tmp_path: Path) -> None:
         told = batch.model_extra["bardo"]  # type: ignore[index]
         assert told["cost_nanos"] == 4_500_000
         assert {row.cost_nanos for row in house.rows()} == {1_500_000}
+        assert {row.session for row in house.rows()} == {f"batch {batch.id}"}
         assert all(row.receipt and row.receipt["batch"]["id"] == batch.id for row in house.rows())
         assert batch.usage is not None
         assert (batch.usage.input_tokens, batch.usage.output_tokens) == (3000, 300)

@@ -19,7 +19,8 @@ class CallFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     `thousand_nanos` is what a thousand tokens of its answer may cost, 0 where nobody knows.
 
-    `session` is the conversation that the call belongs to, as its client names it.
+    `session` is the conversation that the call belongs to, as its client names it, and `session_nanos` what that may be charged, where it
+    is not `nanos`.
 
     `requests` and `slots` are 0 for a further call of one request, and for one that another call of the request waits for.
     """
@@ -35,6 +36,7 @@ class CallFacts(msgspec.Struct, frozen=True, kw_only=True):
     requests: int = 1
     slots: int = 1
     session: str = ""
+    session_nanos: int | None = None
 
 
 _NEXT_SESSION = (
@@ -87,8 +89,11 @@ def demand_of(limits: KeyLimits, facts: CallFacts) -> Demand:
         tokens = min(tokens, limits.tokens_per_minute)
     if facts.free:
         return Demand(facts.requests, tokens, None, facts.slots)
+    nanos = facts.nanos
+    if limits.usd_per_session is not None and facts.session_nanos is not None:
+        nanos = facts.session_nanos
     # A call of unknown cost needs at least something to be left.
-    return Demand(facts.requests, tokens, 1 if facts.nanos is None else facts.nanos or None, facts.slots)
+    return Demand(facts.requests, tokens, 1 if nanos is None else nanos or None, facts.slots)
 
 
 def tokens_of(row: LogRow) -> int | None:
