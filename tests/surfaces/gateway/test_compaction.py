@@ -152,6 +152,16 @@ def test_the_endpoint_answers_with_what_the_user_said_and_the_item(provider: str
         assert body.index("As drawn") < body.index(SUMMARY) < body.index("More")
 
 
+@pytest.mark.parametrize("given", ["Build a site", [{"type": None, "role": "user", "content": "Build a site"}]])
+def test_what_is_given_as_a_string_or_without_a_type_is_compacted_too(given: Any) -> None:
+    with compacting("deepseek") as running:
+        body = {"model": model_of("deepseek"), "input": given}
+        headers = {"authorization": "Bearer of-the-client"}
+        made = httpx.post(f"{running.address}/v1/responses/compact", json=body, headers=headers, timeout=PATIENCE)
+        assert [item["type"] for item in made.json()["output"]] == ["message", "compaction"]
+        assert [turn["content"] for turn in running.last("deepseek")["messages"]] == ["Build a site", PROMPT]
+
+
 @whole_and_streamed
 def test_a_kept_conversation_goes_on_from_its_last_compaction_by_its_id(stream: bool) -> None:
     with compacting("anthropic") as running, client_of(running) as client:
@@ -274,6 +284,15 @@ def test_a_conversation_longer_than_the_window_is_summarized_in_parts(stream: bo
         assert reply.headers["x-bardo-request-id"].split(", ") == [row.request_id for row in rows]
         assert "compaction.parts" in reply.headers["x-bardo-degraded"]
         assert float(reply.headers["x-bardo-cost-usd"]) == pytest.approx(sum(row.cost_nanos or 0 for row in rows) / 1e9)
+
+
+@whole_and_streamed
+def test_a_conversation_of_instructions_alone_that_are_too_long_is_left_to_its_provider(stream: bool) -> None:
+    toml = '[[models]]\nprovider = "deepseek"\nmatch = ["m1"]\ncontext = 6000\n'
+    with compacting("deepseek", toml=toml) as running, client_of(running) as client:
+        asked = {"model": model_of("deepseek"), "instructions": "word " * 9000, "input": [TRIGGER]}
+        assert ask(client, stream=stream, **asked).output[0].type == "compaction"
+        assert len(running.arrived("deepseek")) == 1
 
 
 class Narrow(Scripted):

@@ -127,7 +127,7 @@ def messages_of_user(items: Sequence[JsonObject]) -> list[JsonObject]:
     """Return what the user said, as items of a compacted conversation: all of it stays, and the rest is in the summary."""
     kept = []
     for item in items:
-        if item.get("role") == "user" and item.get("type", "message") == "message":
+        if item.get("role") == "user" and (item.get("type") or "message") == "message":
             content = item.get("content")
             parts = [{"type": "input_text", "text": content}] if isinstance(content, str) else content
             kept.append({"status": "completed", **item, "type": "message", "content": parts})
@@ -229,4 +229,6 @@ def read_compacted(fields: JsonObject) -> Usage:
 
 def _items(request: Request) -> list[JsonObject]:
     given = (request.body or {}).get("input") if request.dialect == NAME else None
+    if isinstance(given, str):
+        return [_said(given)]
     return [item for item in given if isinstance(item, dict)] if isinstance(given, list) else []

@@ -142,11 +142,14 @@ class Compactor:
                 if overflow is None:
                     raise
                 window = overflow.limit or window or min(tokens, _USUAL_WINDOW)
-        return await self._summarize_parts(window)
+        return await self._summarize_parts(window, request)
 
-    async def _summarize_parts(self, window: int) -> str:
+    async def _summarize_parts(self, window: int, whole: Request) -> str:
         most = max(_LEAST_PART, int(window * _PART_SHARE) * _CHARACTERS_PER_TOKEN)
         parts = deque(await run_by_size(size_of(self._request), partial(parts_of, self._request.messages, most)))
+        if not parts:
+            # Only the instructions or the tools are long: the provider itself says what it makes of them.
+            return await self._ask(whole)
         why = "the conversation is longer than the model's window: it was summarized in parts, as text and without pictures"
         self._lost.append(Degradation("compaction.parts", sent=len(parts), why=why))
         if len(parts) > _MOST_PARTS:
