@@ -218,3 +218,11 @@ def test_the_next_provider_that_has_the_state_is_asked() -> None:
     attempt = first_attempt(asked(RESPONSES, previous_response_id="r"), targets)
     assert attempt.target is targets[1]
     assert msgspec.json.decode(attempt.wire.body)["previous_response_id"] == "r"
+
+
+def test_a_hosted_tool_that_must_not_be_called_is_no_reason_to_refuse() -> None:
+    tools = [{"type": "web_search"}]
+    with pytest.raises(Unsupported):
+        planned(TARGETS[CHAT], asked(RESPONSES, tools=tools))
+    lost = planned(TARGETS[CHAT], asked(RESPONSES, tools=tools, tool_choice="none")).degraded
+    assert "tool web_search" in [one.what for one in lost]

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Any
 
 import msgspec
 import pytest
 
+from bardo.dialects import dialect
+from bardo.planning.hosted_search import SearchPolicy
+from bardo.planning.knowledge import Knowledge
+from bardo.planning.planner import draft_of
 from bardo.planning.route import Provider, Target
 from bardo.planning.search_budget import searches, within_budget
 from bardo.surfaces.library.decoding import provider_row
-from bardo.values.wire import WireRequest
+from bardo.values.wire import Arrival, WireRequest
 
 FUNCTION = {"type": "function", "name": "f"}
 CASES: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
@@ -68,3 +73,14 @@ def test_a_request_without_a_search_stays_as_it_is(provider: str, body: dict[str
     wire = WireRequest(path="x", body=msgspec.json.encode(body))
     assert within_budget(wire, target(provider, "m", 0), 0) == (wire, ())
     assert not searches(wire, target(provider, "m", 0))
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "own"),
+    [("assistant", "gpt-4o-search-preview", True), ("my-search-preview", "gpt-5.4", False)],
+)
+def test_the_model_that_a_name_stands_for_decides_who_searches(name: str, model: str, own: bool) -> None:
+    asked = {"model": name, "messages": [{"role": "user", "content": "Hi"}], "web_search_options": {}}
+    request = dialect("openai_chat").decode_request(msgspec.json.encode(asked), Arrival())
+    knowledge = Knowledge(today=date(2026, 11, 30), search=SearchPolicy(service="tavily"))
+    assert (draft_of(request, target("openai-chat", model, None), knowledge).search is None) is own

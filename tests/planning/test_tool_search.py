@@ -101,6 +101,31 @@ def test_searches_of_the_history_are_calls_of_the_function_and_their_results() -
     assert [message.role for message in sent.messages] == ["user", "assistant", "user", "assistant", "user"]
 
 
+_CALL = {"type": "tool_use", "id": "c", "name": "get_weather", "input": {}}
+_ONE, _TWO = searched("s1", "get_weather"), searched("s2", "list_files")
+
+
+@pytest.mark.parametrize(
+    ("said", "turns"),
+    [
+        pytest.param([*_ONE, *_TWO], [["s1"], ["s1"], ["s2"], ["s2"]], id="one after the other"),
+        pytest.param([_ONE[0], _TWO[0], _ONE[1], _TWO[1]], [["s1", "s2"], ["s1", "s2"]], id="both at once"),
+        pytest.param([_CALL, *_ONE, *_TWO], [["c", "s1", "s2"], ["s1", "s2"], ["c"]], id="beside a client's call"),
+        pytest.param([_ONE[1]], [["s1"]], id="a result alone"),
+    ],
+)
+def test_every_call_of_a_turn_is_answered_right_behind_it(said: list[Any], turns: list[list[str]]) -> None:
+    asks = [HI, {"role": "assistant", "content": said}]
+    if _CALL in said:
+        asks.append({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": "sunny"}]})
+    sent, _ = with_tool_search(asked(BM25, WEATHER, FILES, messages=asks), ROWS["deepseek"], "m")
+    found = [
+        [block.id if isinstance(block, ToolCallBlock) else block.call_id for block in message.blocks]  # type: ignore[union-attr]
+        for message in sent.messages[1:]
+    ]
+    assert found == turns
+
+
 @pytest.mark.parametrize(
     ("row", "model", "native"),
     [

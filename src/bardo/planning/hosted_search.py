@@ -62,22 +62,55 @@ def part_of(block: Block) -> SearchPart | None:
 
 
 def _split(message: Message, tool: str) -> Iterator[Message]:
-    """Yield a message as the turns it stands for: a call of the function ends one, its result begins the next."""
-    pending: list[Block] = []
+    """Yield a message as the turns it stands for."""
+    turns = SearchTurns(message)
     for block in message.blocks:
         part = part_of(block)
         if part is None:
-            pending.append(block)
+            yield from turns.add(block)
             continue
         if part.query is not None:
             arguments = encode_json({"query": part.query}).decode()
-            pending.append(ToolCallBlock(id=part.id, name=tool, arguments=arguments))
+            yield from turns.add(ToolCallBlock(id=part.id, name=tool, arguments=arguments))
         if part.results is not None:
-            yield msgspec.structs.replace(message, blocks=tuple(pending))
-            yield Message("user", (_result(part, part.results, tool),))
-            pending = []
-    if pending:
-        yield msgspec.structs.replace(message, blocks=tuple(pending))
+            turns.answer(_result(part, part.results, tool))
+    yield from turns.end()
+
+
+class SearchTurns:
+    """Cuts a message with calls that were answered within it into turns: what is said, and behind it the results of its calls.
+
+    What stands behind results is a turn of its own, but not where a call of the client's waits for its result, which the next message has:
+    a model made all of these calls in one turn.
+    """
+
+    def __init__(self, message: Message) -> None:
+        self._message = message
+        self._said: list[Block] = []
+        self._results: list[ToolResultBlock] = []
+        self._waiting: set[str] = set()
+
+    def add(self, block: Block) -> Iterator[Message]:
+        """Take what is said, and yield the turns that are complete before it."""
+        if self._results and not self._waiting:
+            yield from self.end()
+        self._said.append(block)
+        if isinstance(block, ToolCallBlock):
+            self._waiting.add(block.id)
+
+    def answer(self, result: ToolResultBlock) -> None:
+        """Take the result of a call."""
+        self._results.append(result)
+        self._waiting.discard(result.call_id)
+
+    def end(self) -> Iterator[Message]:
+        """Yield what is left."""
+        if self._said:
+            yield msgspec.structs.replace(self._message, blocks=tuple(self._said))
+        if self._results:
+            yield Message("user", tuple(self._results))
+        self._said, self._results = [], []
+        self._waiting.clear()
 
 
 def _result(part: SearchPart, results: SearchResults, tool: str) -> ToolResultBlock:
@@ -121,15 +154,17 @@ class SearchPlan(msgspec.Struct, frozen=True, kw_only=True):
     blocked: tuple[str, ...] = ()
 
 
-def with_search(request: Request, row: ProviderRow, policy: SearchPolicy) -> tuple[Request, SearchPlan | None]:
-    """Return the request with a function in the place of its search tool, and how the function's calls are executed.
+def with_search(
+    request: Request, row: ProviderRow, model: str, policy: SearchPolicy
+) -> tuple[Request, SearchPlan | None]:
+    """Return the request for a target's model with a function in the place of its search tool, and how its calls are executed.
 
     No plan where the provider runs the tool, or where the answer must fit a schema.
     """
     known = hosted_tool(_TOOL)
     given = known.form_of(request.dialect)
     fields = None if given is None else _search_tool(request, given)
-    if given is None or fields is None or not _is_ours(request, row, known, policy):
+    if given is None or fields is None or not _is_ours(request, row, model, known, policy):
         return without_own_results(request, row), None
     plan = _plan(request, fields, given, policy)
     extra = {name: value for name, value in request.extra.items() if name != given.field}
@@ -153,11 +188,11 @@ def with_search(request: Request, row: ProviderRow, policy: SearchPolicy) -> tup
     return asked, plan
 
 
-def _is_ours(request: Request, row: ProviderRow, known: HostedTool, policy: SearchPolicy) -> bool:
+def _is_ours(request: Request, row: ProviderRow, model: str, known: HostedTool, policy: SearchPolicy) -> bool:
     """Whether the gateway shall search for this target."""
     if request.output_format is not None or request.choices > 1 or request.options.hosted_only:
         return False
-    return policy.always or known.form_at(row.dialect, row.id, request.model) is None
+    return policy.always or known.form_at(row.dialect, row.id, model) is None
 
 
 def _search_tool(request: Request, form: HostedForm) -> dict[str, Any] | None:

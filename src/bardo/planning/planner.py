@@ -152,7 +152,10 @@ def _plain_names(kind: str, value: object) -> Iterator[str]:
 def _tools(
     request: Request, spoken: Collection[str | None], reported: Collection[str], choice: ToolChoice | None
 ) -> Iterator[Loss]:
-    """Return hosted tools that must be called, or may be the call that must be made, or are all the tools there are."""
+    """Return hosted tools that must be called, or may be the call that must be made, or are all the tools there are.
+
+    None where no tool may be called.
+    """
     foreign = [
         tool
         for tool in request.tools
@@ -163,7 +166,7 @@ def _tools(
     ]
     if request.extra and not request.tools:
         yield from _hosted_fields(request, reported)
-    if not foreign:
+    if not foreign or (choice is not None and choice.mode == "none"):
         return
     forced = choice is not None and choice.mode in ("required", "named")
     if not forced and len(foreign) < len(request.tools):
@@ -253,7 +256,7 @@ def draft_of(
     row = target.provider.row
     search: SearchPlan | None = None
     if knowledge.search is not None:
-        request, search = with_search(request, row, knowledge.search)
+        request, search = with_search(request, row, target.model, knowledge.search)
     request, tool_search = with_tool_search(request, row, target.model)
     request, may_forward = as_functions(request, row, may_forward=may_forward and tool_search is None)
     request, unplaced = with_content_of_profile(request, target)

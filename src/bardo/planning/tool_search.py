@@ -18,6 +18,7 @@ from bardo.context.tool_choice.word_index import named_in, split_identifier, wor
 from bardo.dialects import dialect
 from bardo.dialects.shared.content_forms import ToolSearchForm, ToolSearchPart
 from bardo.dialects.shared.json_values import JsonObject, encode_json
+from bardo.planning.hosted_search import SearchTurns
 from bardo.structured.validation import pattern_of
 from bardo.values.blocks import Block, Carried, TextBlock, ToolCallBlock, ToolResultBlock, UnknownBlock
 from bardo.values.degradation import Degradation
@@ -190,25 +191,23 @@ def _found_names(messages: Sequence[Message], read: Read) -> Iterator[str]:
 
 
 def _as_calls(message: Message, tool: str, read: Read, deferred: Mapping[str, Tool]) -> Iterator[Message]:
-    """Yield a message as the turns it stands for: a call of the function ends one, its result begins the next."""
+    """Yield a message as the turns it stands for."""
     if message.role != "assistant" or not any(_part(block, read) for block in message.blocks):
         yield message
         return
-    pending: list[Block] = []
+    turns = SearchTurns(message)
     for block in message.blocks:
         part = _part(block, read)
         if part is None:
-            pending.append(block)
+            yield from turns.add(block)
         elif part.arguments is not None:
-            pending.append(ToolCallBlock(id=part.id, name=tool, arguments=encode_json(part.arguments).decode()))
+            arguments = encode_json(part.arguments).decode()
+            yield from turns.add(ToolCallBlock(id=part.id, name=tool, arguments=arguments))
         elif part.found is not None:
             found = [deferred.get(name) or Tool(name=name) for name in part.found]
-            yield msgspec.structs.replace(message, blocks=tuple(pending))
-            result = ToolResultBlock(call_id=part.id, name=tool, content=(TextBlock(found_text(found)),))
-            yield Message("user", (result,))
-            pending = []
-    if pending:
-        yield msgspec.structs.replace(message, blocks=tuple(pending))
+            content = (TextBlock(found_text(found)),)
+            turns.answer(ToolResultBlock(call_id=part.id, name=tool, content=content))
+    yield from turns.end()
 
 
 def _by_words(tools: Sequence[Tool], query: str) -> tuple[Tool, ...]:
