@@ -294,6 +294,22 @@ def test_functions_of_a_namespace_are_deferred_one_by_one() -> None:
     assert planned(request)[0] == ["crm__note", "tool_search", "crm__find"]
 
 
+@pytest.mark.parametrize("ids", [True, False], ids=["with ids of items", "as Codex sends them"])
+def test_searches_of_openai_have_no_call_id_and_belong_together_by_their_order(ids: bool) -> None:
+    items: list[dict[str, Any]] = [{"role": "user", "content": "Hi"}]
+    for number in range(2):
+        call = {"type": "tool_search_call", "execution": "server", "call_id": None, "arguments": {"query": "crm"}}
+        output = {"type": "tool_search_output", "execution": "server", "call_id": None, "tools": [SPACE]}
+        items += [call | ({"id": f"tsc_{number}"} if ids else {}), output | ({"id": f"tso_{number}"} if ids else {})]
+        items.append({"role": "user", "content": "Go on"})
+    body = {"model": "m", "input": items, "tools": [{"type": "tool_search"}, SPACE]}
+    request = dialect("openai_responses").decode_request(json.dumps(body).encode(), Arrival())
+    sent, _ = with_tool_search(request, ROWS["deepseek"], "m")
+    blocks = [block for message in sent.messages for block in message.blocks]
+    assert [one.id for one in blocks if isinstance(one, ToolCallBlock)] == ["search_1", "search_2"]
+    assert [one.call_id for one in blocks if isinstance(one, ToolResultBlock)] == ["search_1", "search_2"]
+
+
 def test_a_search_that_the_client_runs_is_left_to_it() -> None:
     search = {"type": "tool_search", "execution": "client", "description": "Finds", "parameters": {"type": "object"}}
     body = {"model": "m", "input": "Hi", "tools": [search]}

@@ -7,7 +7,9 @@ Searches in the history of a conversation become calls of the function and their
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import count
 from typing import Any, Literal
 
 import msgspec
@@ -107,7 +109,8 @@ def with_tool_search(request: Request, row: ProviderRow, model: str) -> tuple[Re
     )
     why = f"{row.id} is not known to search for tools: bardo does"
     lost = Degradation(f"tool {search.name}", sent=name, why=why)
-    messages = tuple(one for message in plain.messages for one in _as_calls(message, name, read, deferred))
+    unnamed = count(1)
+    messages = tuple(one for message in plain.messages for one in _as_calls(message, name, read, deferred, unnamed))
     asked = _changed(plain, (*first, function, *loaded.values()), messages, lost)
     waiting = tuple(tool for tool in deferred.values() if tool.name not in loaded)
     return asked, ToolSearchPlan(tool=name, by=by, deferred=waiting)
@@ -190,23 +193,30 @@ def _found_names(messages: Sequence[Message], read: Read) -> Iterator[str]:
                     yield one.name
 
 
-def _as_calls(message: Message, tool: str, read: Read, deferred: Mapping[str, Tool]) -> Iterator[Message]:
-    """Yield a message as the turns it stands for."""
+def _as_calls(
+    message: Message, tool: str, read: Read, deferred: Mapping[str, Tool], unnamed: Iterator[int]
+) -> Iterator[Message]:
+    """Yield a message as the turns it stands for. Searches without an id are numbered through the conversation by `unnamed`."""
     if message.role != "assistant" or not any(_part(block, read) for block in message.blocks):
         yield message
         return
     turns = SearchTurns(message)
+    waiting: deque[str] = deque()
     for block in message.blocks:
         part = _part(block, read)
         if part is None:
             yield from turns.add(block)
         elif part.arguments is not None:
             arguments = encode_json(part.arguments).decode()
-            yield from turns.add(ToolCallBlock(id=part.id, name=tool, arguments=arguments))
+            called = part.id or f"search_{next(unnamed)}"
+            if not part.id:
+                waiting.append(called)
+            yield from turns.add(ToolCallBlock(id=called, name=tool, arguments=arguments))
         elif part.found is not None:
             found = [deferred.get(name) or Tool(name=name) for name in part.found]
             content = (TextBlock(found_text(found)),)
-            turns.answer(ToolResultBlock(call_id=part.id, name=tool, content=content))
+            called = part.id or (waiting.popleft() if waiting else f"search_{next(unnamed)}")
+            turns.answer(ToolResultBlock(call_id=called, name=tool, content=content))
     yield from turns.end()
 
 

@@ -489,7 +489,8 @@ def _search_reader(request: Request) -> Callable[[JsonObject], ToolSearchPart | 
     names = FunctionNames(request)
 
     def read(item: JsonObject) -> ToolSearchPart | None:
-        kind, called = item.get("type"), str(item.get("call_id") or item.get("id"))
+        # OpenAI's own searches have no call_id, and each of their items its own id, which Codex leaves out.
+        kind, called = item.get("type"), str(item.get("call_id") or "")
         if kind == "tool_search_call":
             given = item.get("arguments")
             return ToolSearchPart(id=called, arguments=given if isinstance(given, dict) else {})

@@ -145,7 +145,10 @@ class SearchForm:
 
 
 class ToolSearchPart(msgspec.Struct, frozen=True, kw_only=True):
-    """One block of a search for tools in a history: the call `id` with its `arguments`, or the names of the tools that it `found`."""
+    """One block of a search for tools in a history: the call `id` with its `arguments`, or the names of the tools that it `found`.
+
+    The `id` is empty where the dialect's searches have none: what was found belongs to the call before it.
+    """
 
     id: str
     arguments: JsonObject | None = None
