@@ -295,6 +295,23 @@ def test_a_conversation_of_instructions_alone_that_are_too_long_is_left_to_its_p
         assert len(running.arrived("deepseek")) == 1
 
 
+@whole_and_streamed
+def test_a_model_that_calls_a_tool_in_place_of_a_summary_is_asked_again_without_tools(stream: bool) -> None:
+    call = {"id": "c9", "type": "function", "function": {"name": "shell", "arguments": "{}"}}
+    with scripted(["openai-chat"]) as played:
+        played.replies = [
+            chat_reply({"role": "assistant", "content": "I look first.", "tool_calls": [call]}, stream=True),
+            chat_reply({"role": "assistant", "content": SUMMARY}, stream=True),
+        ]
+        asked = {"model": "openai-chat/m", "input": [*HISTORY, TRIGGER], "tools": [TOOL], "stream": stream}
+        headers, body = played.post("/v1/responses", asked)
+        assert b'"compaction"' in body
+        assert "tools" in played.bodies[0]
+        assert "tools" not in played.bodies[1]
+        assert "I look first." not in json.dumps(played.bodies[1])
+        assert "compaction.parts" in headers["x-bardo-degraded"]
+
+
 class Narrow(Scripted):
     """A model of a window that nobody knows of: it refuses what is too long for it, and summarizes the rest."""
 

@@ -105,7 +105,7 @@ class Compactor:
         """Return the item that stands for the conversation, and the response that holds it alone. Raises BardoError."""
         text = await self._summarize()
         request_id, attempt, last, cost = self.calls[-1]
-        if last.finish.reason == "length":
+        if any(response.finish.reason == "length" for _, _, response, _ in self.calls):
             self._lost.append(Degradation("compaction.summary", why="it was cut at the limit of output tokens"))
         target = attempt.target
         seal = partial(self._context.sealer.seal, purpose=PURPOSE, owner=self._caller.tenant)
@@ -134,23 +134,27 @@ class Compactor:
         tokens = await run_by_size(
             size_of(request), lambda: max(estimates.estimate(request, target, tenant) for target in self._targets)
         )
+        why = "the conversation is longer than the model's window"
         if not window or tokens < window:
             try:
                 return await self._ask(request)
             except BardoError as problem:
-                overflow = overflow_of(problem)
-                if overflow is None:
+                if overflow := overflow_of(problem):
+                    window = overflow.limit or window or min(tokens, _USUAL_WINDOW)
+                elif isinstance(problem, EmptyReply) and self.calls and self.calls[-1][2].finish.reason == "tool_calls":
+                    # Not every provider can be told that no tool may be called. As text, a conversation goes without its tools.
+                    why, window = "the model called a tool in place of a summary", window or _USUAL_WINDOW
+                else:
                     raise
-                window = overflow.limit or window or min(tokens, _USUAL_WINDOW)
-        return await self._summarize_parts(window, request)
+        return await self._summarize_parts(window, request, why)
 
-    async def _summarize_parts(self, window: int, whole: Request) -> str:
+    async def _summarize_parts(self, window: int, whole: Request, why: str) -> str:
         most = max(_LEAST_PART, int(window * _PART_SHARE) * _CHARACTERS_PER_TOKEN)
         parts = deque(await run_by_size(size_of(self._request), partial(parts_of, self._request.messages, most)))
         if not parts:
             # Only the instructions or the tools are long: the provider itself says what it makes of them.
             return await self._ask(whole)
-        why = "the conversation is longer than the model's window: it was summarized in parts, as text and without pictures"
+        why = f"{why}: it was summarized in parts, as text and without pictures"
         self._lost.append(Degradation("compaction.parts", sent=len(parts), why=why))
         if len(parts) > _MOST_PARTS:
             why = f"a conversation is summarized in {_MOST_PARTS} parts at most: what is older was left out"
@@ -193,7 +197,8 @@ class Compactor:
             raise response.error
         self.calls.append((live.request_id, live.attempt, response, live.cost_of_request))
         text = response.text.strip()
-        if not text:
+        # What stands before a call of a tool, or before a refusal, is no summary.
+        if not text or response.finish.reason in ("tool_calls", "refusal", "error"):
             said = f"it ended with {response.finish.reason}"
             raise EmptyReply(
                 f"the model wrote no summary of the conversation: {said}", provider=live.attempt.target.provider.id
