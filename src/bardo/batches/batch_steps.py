@@ -193,7 +193,7 @@ class BatchSteps:
             case "ended":
                 return await self._collector.collect(job, batch, self._read_item, now, wait)
             case _:
-                return await self._collector.close(job, batch, "refused")
+                return await self._collector.close(job, batch, "unsent" if job.word == "unsent" else "refused")
 
     def _pause(self, job: JobRecord, chance: float) -> float:
         settings, asked = self._settings, job.polls + job.failures

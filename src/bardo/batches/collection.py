@@ -29,6 +29,7 @@ _WITHOUT_RESULT: dict[str, tuple[ItemState, str, str]] = {
         "Nobody knows whether the provider took this request: it is not sent twice.",
     ),
     "refused": ("errored", "batch_job_refused", "The provider refused the batch that this request was in"),
+    "unsent": ("errored", "batch_job_not_sent", "The batch that this request was in was not sent"),
     "missing": ("errored", "batch_result_missing", "The provider's batch ended without a result for this request."),
 }
 _ENDED_BY_WORD = {
@@ -91,7 +92,9 @@ class Collector:
     async def close(self, job: JobRecord, batch: BatchRecord, why: str) -> JobRecord:
         """End the items of a job that have no result, for one of the reasons in `_WITHOUT_RESULT`."""
         state, code, message = _WITHOUT_RESULT[why]
-        message = f"{message}: {'; '.join(job.errors)[:500]}" if why == "refused" and job.errors else message
+        message = (
+            f"{message}: {'; '.join(job.errors)[:500]}" if why in ("refused", "unsent") and job.errors else message
+        )
         while left := await asyncio.to_thread(self._store.items, batch.id, "planned", job_id=job.id):
             ended = [self._results.without_reply(item, batch, state, code, message, job=job) for item in left]
             await asyncio.to_thread(self._store.settle, ended)

@@ -17,7 +17,7 @@ from bardo.batches.job_calls import JobCalls, Place, is_worth_another_try, may_h
 from bardo.batches.records import JobRecord
 from bardo.dialects.batches.base import BatchCall, JobFacts, JobRequest, UpstreamJob, result_call
 from bardo.dialects.shared.json_values import WrongShape
-from bardo.values.errors import BardoError, MalformedReply
+from bardo.values.errors import BardoError, MalformedReply, ProviderError
 
 # Clocks differ: a job that was made at most this long before ours began may be ours.
 _SKEW_SECONDS = 300.0
@@ -174,4 +174,6 @@ def _refused(job: JobRecord, problem: BardoError, now: float, wait: float, *, ma
         return replace(job, state="submitting", errors=errors, due_at=now + pause, failures=job.failures + 1)
     if is_worth_another_try(problem):
         return replace(job, state="ready", errors=errors, due_at=now + pause, failures=job.failures + 1)
-    return replace(job, state="failed", errors=errors, word="refused")
+    # Where the error is not its provider's, a key or a login is missing, or an address is not allowed.
+    word = "refused" if isinstance(problem, ProviderError) else "unsent"
+    return replace(job, state="failed", errors=errors, word=word)
