@@ -92,6 +92,11 @@ LOGINS = {
         *(GPT, "/v1/responses", {"authorization": "Bearer eyJ.own", "chatgpt-account-id": "acc-7"}),
         {"authorization": "Bearer eyJ.own", "chatgpt-account-id": "acc-7"},
     ),
+    "a ChatGPT login of the US government": (
+        *(GPT, "/v1/responses"),
+        {"authorization": "Bearer eyJ.own", "chatgpt-account-id": "acc-7", "x-openai-fedramp": "true"},
+        {"authorization": "Bearer eyJ.own", "chatgpt-account-id": "acc-7", "x-openai-fedramp": "true"},
+    ),
     "an API key of OpenAI's": (
         *(GPT, "/v1/responses", {"authorization": "Bearer sk-proj-own", "openai-project": "p-7"}),
         {"authorization": "Bearer sk-proj-own", "openai-project": "p-7"},
@@ -437,5 +442,7 @@ def test_a_batch_has_no_login_and_keeps_none(tmp_path: Path) -> None:
                 batch = client.get(f"{url}/{batch['id']}").json()
             results = client.get(f"{url}/{batch['id']}/results").text
         assert "asks each client for a login of its own" in results
+        assert "was not sent" in results
+        assert "The provider refused" not in results
         assert not [one for one in running.servers["anthropic"].requests if one.method == "POST"]
     assert not any(b"canary" in file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
