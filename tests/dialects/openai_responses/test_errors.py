@@ -76,3 +76,15 @@ def test_an_error_reads_back() -> None:
         "tokens",
         "x",
     )
+
+
+def test_a_login_over_its_limits_is_told_until_when() -> None:
+    limit = {"plan_type": "plus", "resets_at": 1800000000, "resets_in_seconds": 77}
+    said = {"message": "The usage limit has been reached", "type": "usage_limit_reached", **limit}
+    body = msgspec.json.encode({"error": {**said, "other": "word"}})
+    error = DIALECT.decode_error(429, body, {}, "openai")
+    error.dialect = "openai_responses"
+    written = msgspec.json.decode(DIALECT.encode_error(error))["error"]
+    assert written == {**said, "param": None, "code": "upstream_refused"}
+    strange = DIALECT.decode_error(429, b'{"error":{"message":"No","resets_at":[],"plan_type":{}}}', {}, "openai")
+    assert "resets_at" not in msgspec.json.decode(DIALECT.encode_error(strange))["error"]

@@ -27,6 +27,8 @@ _TYPES: dict[Kind, str] = {
 }
 """The types that OpenAI's own servers write (2026-11): the status and the code say the rest."""
 
+# What ChatGPT's servers say of a login that is over its limits: Codex tells by it until when (codex-api/src/api_bridge.rs, 2026-11).
+_OF_LIMIT = ("plan_type", "resets_at", "resets_in_seconds")
 _UNSPECIFIC = 400
 _OWN = (NAME, "openai_responses")
 _STATUSES: dict[str, int] = {
@@ -55,11 +57,13 @@ def error_object(error: BardoError) -> JsonObject:
     if isinstance(error, Unauthorized | RateLimited | OverBudget):
         kind, code = _of_key(error)
     foreign = own is None and isinstance(error, UpstreamRefused)
+    detail = own.detail if own is not None and isinstance(own.detail, dict) else {}
     return {
         "message": message_in(in_openai_words, error, *_OWN),
         "type": kind or _TYPES[error.kind],
         "param": None if foreign else getattr(error, "param", None),
         "code": code or error.code,
+        **{name: value for name in _OF_LIMIT if isinstance(value := detail.get(name), str | int)},
     }
 
 
