@@ -14,6 +14,8 @@ from bardo.values.secrets import Secrets
         "anthropic-ratelimit-requests-remaining",
         "anthropic-ratelimit-unified-status",
         "x-ratelimit-reset-tokens",
+        "x-codex-primary-used-percent",
+        "x-codex-spark-limit-name",
         "x-should-retry",
     ],
 )
@@ -46,3 +48,14 @@ def test_a_key_with_limits_of_its_own_gets_none_of_the_providers() -> None:
     assert without_limits([("X-RateLimit-Limit", "1"), ("anthropic-ratelimit-a", "1"), ("x-should-retry", "true")]) == [
         ("x-should-retry", "true")
     ]
+
+
+def test_a_login_is_told_its_own_limits_beside_those_of_its_key() -> None:
+    of_login = [("anthropic-ratelimit-unified-status", "allowed"), ("X-Codex-Primary-Used-Percent", "1")]
+    others = [("x-ratelimit-limit-requests", "1"), ("anthropic-ratelimit-requests-remaining", "1")]
+    assert without_limits([*of_login, *others], keeps_login=True) == of_login
+    assert without_limits([*of_login, *others]) == []
+
+
+def test_what_ties_a_turn_to_a_server_of_its_provider_is_no_limit() -> None:
+    assert passed_headers({"x-codex-turn-state": "opaque"}) == ()

@@ -152,7 +152,12 @@ def _length(value: msgspec.Raw) -> int:
 PassedHeaders = tuple[tuple[str, str], ...]
 
 UPSTREAM_ID = "X-Bardo-Upstream-Request-Id"
-_LIMITS = ("anthropic-ratelimit-", "x-ratelimit-")
+_LIMITS = ("anthropic-ratelimit-", "x-ratelimit-", "x-codex-")
+# Limits of a login are its owner's, also where the key of this gateway has its own. Codex reads them by these names (codex-api/src/
+# rate_limits.rs, 2026-11), and Claude Code's begin with `unified`.
+_LIMITS_OF_LOGIN = ("anthropic-ratelimit-unified-", "x-codex-")
+# It tells ChatGPT's servers apart within one turn, and is no limit.
+_TURN_STATE = "x-codex-turn-state"
 _SHOULD_RETRY = "x-should-retry"
 _IDS = ("request-id", "x-request-id", "x-amzn-requestid", "apim-request-id", "x-generation-id", "x-goog-request-id")
 """The names under which providers tell the id of a request, by their official SDKs of 2026-11; the first that is there counts."""
@@ -163,7 +168,11 @@ _VALUE = re.compile(r"[!-~](?:[ -~]{0,126}[!-~])?")
 
 def passed_headers(headers: Mapping[str, str], secrets: Secrets = NO_SECRETS) -> PassedHeaders:
     """Return the headers that a client gets too, names of `headers` in lower case; without those that name a secret, or say too much."""
-    passed = [(name, value) for name, value in headers.items() if name.startswith(_LIMITS) or name == _SHOULD_RETRY]
+    passed = [
+        (name, value)
+        for name, value in headers.items()
+        if (name.startswith(_LIMITS) and name != _TURN_STATE) or name == _SHOULD_RETRY
+    ]
     if not passed and not any(name in headers for name in _IDS):
         return ()
     found = next((value for name in _IDS if (value := headers.get(name))), "")
@@ -171,9 +180,10 @@ def passed_headers(headers: Mapping[str, str], secrets: Secrets = NO_SECRETS) ->
     return tuple((name, value) for name, value in named if _is_sound(name, value) and secrets.in_text(value) == value)
 
 
-def without_limits(headers: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return headers without a provider's limits, for a client whose key has limits of its own."""
-    return [one for one in headers if not one[0].lower().startswith(_LIMITS)]
+def without_limits(headers: list[tuple[str, str]], *, keeps_login: bool = False) -> list[tuple[str, str]]:
+    """Return headers without a provider's limits, for a client whose key has limits of its own; `keeps_login`: with those of its login."""
+    kept = _LIMITS_OF_LOGIN if keeps_login else ()
+    return [one for one in headers if not (name := one[0].lower()).startswith(_LIMITS) or name.startswith(kept)]
 
 
 def _is_sound(name: str, value: str) -> bool:

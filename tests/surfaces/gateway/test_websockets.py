@@ -145,6 +145,19 @@ def test_a_prepared_request_asks_nobody_and_can_be_gone_on_from(town: House) -> 
         assert (refused["status"], refused["error"]["param"]) == (400, "input")
 
 
+@pytest.mark.parametrize("said", [{"type": "item_reference"}, {}])
+def test_an_item_that_only_the_connection_has_is_found_by_a_reference(town: House, said: dict[str, str]) -> None:
+    model, hello = model_of("deepseek"), [{"role": "user", "content": "Hello."}]
+    with talk(town.address) as client:
+        [*_, item] = client.ask(model=model, input=hello)["output"]
+        client.ask(model=model, input=[{**said, "id": item["id"]}, {"role": "user", "content": "And then?"}])
+        sent = [(one["role"], one["content"]) for one in town.last("deepseek")["messages"]]
+        assert sent == [("assistant", item["content"][0]["text"]), ("user", "And then?")]
+    with talk(town.address) as stranger:
+        refused = stranger.refused(model=model, input=[{**said, "id": item["id"]}])
+        assert refused["status"] in (400, 404), refused
+
+
 def test_a_response_of_another_connection_is_not_found_by_openais_code(town: House) -> None:
     with talk(town.address) as client:
         name = client.ask(model=model_of("deepseek"), input="Prepare.", generate=False)["id"]
@@ -429,10 +442,34 @@ def test_the_window_of_a_login_goes_before_that_of_a_key() -> None:
         "x-ratelimit-limit-tokens": "1000",
         "x-ratelimit-remaining-tokens": "250",
     }
-    assert _rate_limits(headers, 0.0) == {"primary": {"used_percent": 12.5, "window_minutes": 300, "reset_at": 1700}}
+    windows = {"primary": {"used_percent": 12.5, "window_minutes": 300, "reset_at": 1700}}
+    limit = {"type": "codex.rate_limits", "rate_limits": windows, "metered_limit_name": "codex"}
+    assert _rate_limits(headers, 0.0) == [limit]
+    more = {
+        "x-codex-spark-primary-used-percent": "80",
+        "x-codex-credits-has-credits": "True",
+        "x-codex-credits-unlimited": "0",
+        "x-codex-credits-balance": "9.50",
+    }
+    money = {"has_credits": True, "unlimited": False, "balance": "9.50"}
+    own = {"primary": {"used_percent": 80.0, "window_minutes": None, "reset_at": None}}
+    assert _rate_limits({**headers, **more}, 0.0) == [
+        {**limit, "credits": money},
+        {**limit, "rate_limits": own, "metered_limit_name": "codex_spark", "credits": money},
+    ]
     of_key = {name: value for name, value in headers.items() if "ratelimit" in name}
-    assert _rate_limits(of_key, 100.0) == {"primary": {"used_percent": 75.0, "window_minutes": 1, "reset_at": 160}}
-    assert _rate_limits({"x-ratelimit-limit-requests": "0"}, 0.0) == {}
+    window = {"used_percent": 75.0, "window_minutes": 1, "reset_at": 160}
+    assert _rate_limits(of_key, 100.0) == [{"type": "codex.rate_limits", "rate_limits": {"primary": window}}]
+    assert _rate_limits({"x-ratelimit-limit-requests": "0"}, 0.0) == []
+
+
+@pytest.mark.parametrize("value", ["inf", "-inf", "nan", "1e300", "", "many"])
+def test_a_limit_that_is_no_number_is_not_told(value: str) -> None:
+    told = {f"x-codex-primary-{name}": value for name in ("window-minutes", "reset-at")}
+    [event] = _rate_limits({**told, "x-codex-primary-used-percent": "1"}, 0.0)
+    assert event["rate_limits"]["primary"] == {"used_percent": 1.0, "window_minutes": None, "reset_at": None}
+    of_key = {f"x-ratelimit-{name}-requests": value for name in ("limit", "remaining")}
+    assert _rate_limits({**of_key, "x-codex-primary-used-percent": value}, 0.0) == []
 
 
 def test_a_memory_holds_what_others_go_on_from_and_counts_it_once() -> None:

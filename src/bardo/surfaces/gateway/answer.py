@@ -61,6 +61,8 @@ class Answer:
     silent_since: float | None = None
     own_headers: Callable[[], list[tuple[str, str]]] | None = None
     """What every answer to this client says besides: what is left of the limits of its key."""
+    has_login = False
+    """Whether the client asks with a login of its own, whose limits it is told too."""
     _clock: Callable[[], float] | None = None
 
     def __init__(self, send: Send) -> None:
@@ -90,7 +92,7 @@ class Answer:
         """Send a whole answer."""
         self.started = self.ended = True
         if self.own_headers is not None:
-            headers = [*without_limits([*headers]), *self.own_headers()]
+            headers = [*without_limits([*headers], keeps_login=self.has_login), *self.own_headers()]
         await self._send_whole(status, body, headers, JSON)
 
     async def start(self, headers: Any, content_type: str) -> None:
@@ -98,7 +100,7 @@ class Answer:
         if not self.started:
             self.started = True
             if self.own_headers is not None:
-                headers = [*without_limits([*headers]), *self.own_headers()]
+                headers = [*without_limits([*headers], keeps_login=self.has_login), *self.own_headers()]
             if not self.gone:
                 await start_stream(self._send, headers, content_type=content_type)
 

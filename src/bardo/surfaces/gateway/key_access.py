@@ -38,6 +38,7 @@ async def authenticate(context: GatewayContext, accounts: Accounts, route: Route
         scope[ACCOUNT], scope[KEY] = account, key
         if account.limited:
             answer.own_headers = lambda: limit_headers(account, accounts, route.dialect, context.services.clock())
+            answer.has_login = caller_of(scope).login is not None
 
 
 def _is_open(route: Route, scope: Scope) -> bool:

@@ -11,7 +11,7 @@ import asyncio
 import re
 import time
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,6 +56,14 @@ _WHOLE_RESPONSE = frozenset(
 )
 _GOING_AWAY, _NORMAL, _RESTART = 1001, 1000, 1012
 _MINUTE = 60
+_LONGEST_REFERENCE = 1024
+_RATE_LIMITS = "codex.rate_limits"
+# The names of a login's limits: `codex`, and `codex-…` of those that some models have to themselves.
+_LIMIT_OF_LOGIN = re.compile(r"x-(codex(?:-.+)?)-(?:primary|secondary)-used-percent")
+_CREDITS = ("has-credits", "unlimited")
+_TRUTHS = {"true": True, "1": True, "false": False, "0": False}
+# More is no number of a limit, and none that JSON can hold.
+_MOST_NUMBER = 2**53
 Serve = Callable[[Scope, Receive, Send], Awaitable[None]]
 """Answers a request by HTTP."""
 Raw = dict[str, msgspec.Raw]
@@ -109,6 +117,16 @@ class _Memory:
                 one.followed_by += 1
         while len(self._found) > _MOST_REMEMBERED or (self.bytes > self._most and self._found):
             self.forget_oldest()
+
+    def texts(self) -> list[bytes]:
+        """Return the items of all that is remembered, the responses in no order."""
+        turns: set[_Remembered] = set()
+        for one in self._found.values():
+            at: _Remembered | None = one
+            while at is not None and at not in turns:
+                turns.add(at)
+                at = at.before
+        return [one.items for one in turns if one.items]
 
     def forget_oldest(self) -> None:
         """Forget the response that was remembered first."""
@@ -389,6 +407,12 @@ class ResponsesSocket:
         left_out = {"type", "stream", "background", "generate"}
         kept = {name: value for name, value in fields.items() if name not in left_out}
         own = _items_of(fields.get("input"))
+        wanted = {one for item in own if (one := _reference_of(item)) is not None}
+        if wanted and not self.memory.is_empty():
+            texts = self.memory.texts()
+            found = await run_by_size(self.memory.bytes, lambda: _items_by_id(texts, wanted))
+            own = [found.get(_reference_of(item) or "", item) for item in own]
+            kept["input"] = msgspec.Raw(b"[" + b",".join(own) + b"]")
         if before is not None:
             turn.previous = named
             del kept["previous_response_id"]
@@ -453,8 +477,9 @@ class ResponsesSocket:
 
     async def limits(self, headers: dict[str, str]) -> None:
         """Tell Codex what is left of its limits, where the reply's headers say it."""
-        if self._tells_limits and (told := _rate_limits(headers, time.time())):
-            await self.event(msgspec.json.encode({"type": "codex.rate_limits", "rate_limits": told}), None)
+        if self._tells_limits:
+            for told in _rate_limits(headers, time.time()):
+                await self.event(msgspec.json.encode(told), None)
 
 
 class _Turn:
@@ -558,6 +583,14 @@ class _Item(msgspec.Struct):
     status: str | None = None
 
 
+class _Reference(msgspec.Struct):
+    """What is looked at of an item that may stand for another."""
+
+    type: str = "item_reference"
+    id: str | None = None
+    role: str | None = None
+
+
 class _Closing(msgspec.Struct):
     """What is looked at of a finished response."""
 
@@ -606,6 +639,31 @@ def _items_of(raw: msgspec.Raw | None) -> list[bytes]:
         return [bytes(item) for item in msgspec.json.decode(raw, type=list[msgspec.Raw])]
     except msgspec.DecodeError:
         return []
+
+
+def _reference_of(item: bytes) -> str | None:
+    """Return the id of the item that stands elsewhere; None where this one is no reference."""
+    if len(item) > _LONGEST_REFERENCE:
+        return None
+    try:
+        found = msgspec.json.decode(item, type=_Reference)
+    except msgspec.DecodeError:
+        return None
+    return found.id if found.type == "item_reference" and found.role is None else None
+
+
+def _items_by_id(texts: Sequence[bytes], wanted: Collection[str]) -> dict[str, bytes]:
+    """Return those of the items that have one of these ids."""
+    found: dict[str, bytes] = {}
+    for text in texts:
+        for raw in msgspec.json.decode(b"[" + text + b"]", type=list[msgspec.Raw]):
+            try:
+                name = msgspec.json.decode(raw, type=_Reference)
+            except msgspec.DecodeError:
+                continue  # A client's own item of another form, which has no id to be found by.
+            if name.id is not None and name.id in wanted and _reference_of(bytes(raw)) is None:
+                found[name.id] = bytes(raw)
+    return found
 
 
 def _history(last: _Remembered) -> list[bytes]:
@@ -669,22 +727,40 @@ def _is_codex(scope: Scope) -> bool:
     return named.lower().startswith("codex") or any(name.startswith(b"x-codex-") for name, _ in scope["headers"])
 
 
-def _rate_limits(headers: dict[str, str], now: float) -> dict[str, Any]:
-    """Return the windows of Codex's limits: those of its login, or what is left of the limits of a minute of a key."""
+def _rate_limits(headers: dict[str, str], now: float) -> list[dict[str, Any]]:
+    """Return the events of Codex's limits: those of its login, or what is left of the limits of a minute of a key.
+
+    A login has one event of windows for each of its limits, as Codex reads them by HTTP (codex-api/src/rate_limits.rs, 2026-11).
+    """
+    found = sorted({one[1] for name in headers if (one := _LIMIT_OF_LOGIN.fullmatch(name))})
+    events = [told for name in found if (told := _limit_of_login(name, headers))]
+    if not events and (shares := [*_used_shares(headers)]):
+        window = {"used_percent": max(shares), "window_minutes": 1, "reset_at": int(now) + _MINUTE}
+        events = [{"type": _RATE_LIMITS, "rate_limits": {"primary": window}}]
+    return events
+
+
+def _limit_of_login(name: str, headers: dict[str, str]) -> dict[str, Any] | None:
+    """Return the event of one limit, None where its headers say nothing that is a number."""
     windows: dict[str, Any] = {}
-    for name in ("primary", "secondary"):
-        used = _number(headers.get(f"x-codex-{name}-used-percent"))
+    for window in ("primary", "secondary"):
+        used = _number(headers.get(f"x-{name}-{window}-used-percent"))
         if used is not None:
-            minutes = _number(headers.get(f"x-codex-{name}-window-minutes"))
-            reset = _number(headers.get(f"x-codex-{name}-reset-at"))
-            windows[name] = {
+            minutes = _number(headers.get(f"x-{name}-{window}-window-minutes"))
+            reset = _number(headers.get(f"x-{name}-{window}-reset-at"))
+            windows[window] = {
                 "used_percent": used,
                 "window_minutes": None if minutes is None else int(minutes),
                 "reset_at": None if reset is None else int(reset),
             }
-    if not windows and (shares := [*_used_shares(headers)]):
-        windows["primary"] = {"used_percent": max(shares), "window_minutes": 1, "reset_at": int(now) + _MINUTE}
-    return windows
+    if not windows:
+        return None
+    told = {"type": _RATE_LIMITS, "rate_limits": windows, "metered_limit_name": name.replace("-", "_")}
+    has, unlimited = (_TRUTHS.get(headers.get(f"x-codex-credits-{one}", "").lower()) for one in _CREDITS)
+    if has is not None and unlimited is not None:
+        balance = headers.get("x-codex-credits-balance")
+        told["credits"] = {"has_credits": has, "unlimited": unlimited, "balance": balance}
+    return told
 
 
 def _used_shares(headers: dict[str, str]) -> Iterator[float]:
@@ -697,6 +773,7 @@ def _used_shares(headers: dict[str, str]) -> Iterator[float]:
 
 def _number(text: str | None) -> float | None:
     try:
-        return None if text is None else float(text)
+        number = float(text or "")
     except ValueError:
         return None
+    return number if abs(number) < _MOST_NUMBER else None
