@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
@@ -17,7 +18,7 @@ from bardo.adapters.config.settings import GatewaySettings
 from bardo.adapters.stores.response_store import ResponseStore
 from bardo.adapters.stores.state import MemoryStore
 from bardo.simulators import Script, ToolCall, Turn
-from bardo.surfaces.gateway.websocket import OpenSockets, ResponsesSocket, _Memory, _rate_limits
+from bardo.surfaces.gateway.websocket import OpenSockets, ResponsesSocket, _Memory, _rate_limits, _Turn
 from bardo.values.errors import Overloaded
 from support.any_model import Simulator
 from support.gateway import House, Watched, house, model_of
@@ -470,6 +471,42 @@ def test_a_limit_that_is_no_number_is_not_told(value: str) -> None:
     assert event["rate_limits"]["primary"] == {"used_percent": 1.0, "window_minutes": None, "reset_at": None}
     of_key = {f"x-ratelimit-{name}-requests": value for name in ("limit", "remaining")}
     assert _rate_limits({**of_key, "x-codex-primary-used-percent": value}, 0.0) == []
+
+
+class Heard:
+    """A connection on which events are sent."""
+
+    def __init__(self) -> None:
+        self.events: list[Any] = []
+
+    async def event(self, data: bytes, lane: str | None) -> None:
+        self.events.append(json.loads(data))
+
+    async def limits(self, headers: dict[str, str]) -> None:
+        """Codex alone is told."""
+
+
+ITEM, BROKEN = {"type": "message", "id": "m"}, {"type": "function_call", "status": "incomplete"}
+
+
+@pytest.mark.parametrize(
+    ("response", "remembered"),
+    [
+        ({"id": "r", "output": [{"type": "message", "id": "other"}]}, ["other"]),
+        ({"id": "r", "output": []}, ["m"]),
+        ({"id": "r", "output": None}, ["m"]),
+        ({"id": "r", "output": [BROKEN, {"type": 7, "id": 7}], "store": "x"}, [7]),
+        ({"id": 9, "output": [ITEM]}, None),
+        ({"output": [ITEM]}, None),
+    ],
+)
+def test_a_reply_is_told_whatever_its_fields_are_and_remembered_by_its_items(response: Any, remembered: Any) -> None:
+    heard = Heard()
+    turn = _Turn(cast("ResponsesSocket", heard), None)
+    said = [{"type": "response.output_item.done", "item": ITEM}, {"type": "response.completed", "response": response}]
+    asyncio.run(turn.events(b"".join(b"data: %s\n\n" % json.dumps(one).encode() for one in said)))
+    assert heard.events == said
+    assert (turn.answered and [json.loads(item)["id"] for item in turn.answered[1]]) == remembered
 
 
 def test_a_memory_holds_what_others_go_on_from_and_counts_it_once() -> None:

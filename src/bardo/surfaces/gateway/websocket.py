@@ -64,6 +64,7 @@ _CREDITS = ("has-credits", "unlimited")
 _TRUTHS = {"true": True, "1": True, "false": False, "0": False}
 # More is no number of a limit, and none that JSON can hold.
 _MOST_NUMBER = 2**53
+_ITEM_DONE = "response.output_item.done"
 Serve = Callable[[Scope, Receive, Send], Awaitable[None]]
 """Answers a request by HTTP."""
 Raw = dict[str, msgspec.Raw]
@@ -499,6 +500,7 @@ class _Turn:
         self._streams = False
         self._frames = SseDecoder()
         self._whole = bytearray()
+        self._done: list[bytes] = []
 
     async def receive(self) -> Message:
         """Return the request, and later that the client has left."""
@@ -543,22 +545,24 @@ class _Turn:
             fields = msgspec.json.decode(data, type=Raw)
             response = msgspec.json.decode(fields.get("response", b"{}"), type=Raw)
             if kind in ("response.completed", "response.incomplete"):
-                self._note(msgspec.json.decode(fields.get("response", b"{}"), type=_Closing))
+                self._note(response)
             if self.previous:
                 response["previous_response_id"] = msgspec.Raw(msgspec.json.encode(self.previous))
             if kind == "response.created" and self._headers:
                 # By HTTP they stand before the reply.
                 response["headers"] = msgspec.Raw(msgspec.json.encode(self._headers))
             data = msgspec.json.encode({**fields, "response": response})
+        elif kind == _ITEM_DONE:
+            self._done.append(bytes(msgspec.json.decode(data, type=Raw).get("item", b"{}")))
         await self._socket.event(data, self.lane)
 
-    def _note(self, response: _Closing) -> None:
+    def _note(self, fields: Raw) -> None:
         """Remember a response that a later request may go on from; one that the gateway keeps is found where it is kept."""
-        if response.store and is_made(response.id):
+        name, output = _text(fields.get("id")), _items_of(fields.get("output"))
+        if not name or (bytes(fields.get("store", b"")) == b"true" and is_made(name)):
             return
-        items = [(bytes(raw), msgspec.json.decode(raw, type=_Item)) for raw in response.output]
-        whole = [raw for raw, item in items if not (item.type.endswith("_call") and item.status == "incomplete")]
-        self.answered = response.id, whole
+        # ChatGPT's servers end some streams with a response whose output is empty: its items are those that were done.
+        self.answered = name, [item for item in output or self._done if not _is_broken_call(item)]
 
 
 class _InvalidStreamId(InvalidRequest):
@@ -576,27 +580,12 @@ class _Typed(msgspec.Struct):
     type: str = ""
 
 
-class _Item(msgspec.Struct):
-    """What is looked at of an item of a response."""
-
-    type: str = ""
-    status: str | None = None
-
-
 class _Reference(msgspec.Struct):
     """What is looked at of an item that may stand for another."""
 
     type: str = "item_reference"
     id: str | None = None
     role: str | None = None
-
-
-class _Closing(msgspec.Struct):
-    """What is looked at of a finished response."""
-
-    id: str = ""
-    output: list[msgspec.Raw] = []
-    store: bool | None = None
 
 
 def _fields(body: bytes) -> Raw:
@@ -639,6 +628,16 @@ def _items_of(raw: msgspec.Raw | None) -> list[bytes]:
         return [bytes(item) for item in msgspec.json.decode(raw, type=list[msgspec.Raw])]
     except msgspec.DecodeError:
         return []
+
+
+def _is_broken_call(item: bytes) -> bool:
+    """Whether an item is a call that broke off, which no provider takes back."""
+    try:
+        fields = msgspec.json.decode(item, type=Raw)
+    except msgspec.DecodeError:
+        return True  # What is no object is no item.
+    kind = _text(fields.get("type")) or ""
+    return kind.endswith("_call") and _text(fields.get("status")) == "incomplete"
 
 
 def _reference_of(item: bytes) -> str | None:
