@@ -112,6 +112,7 @@ _ONE, _TWO = searched("s1", "get_weather"), searched("s2", "list_files")
         pytest.param([_ONE[0], _TWO[0], _ONE[1], _TWO[1]], [["s1", "s2"], ["s1", "s2"]], id="both at once"),
         pytest.param([_CALL, *_ONE, *_TWO], [["c", "s1", "s2"], ["s1", "s2"], ["c"]], id="beside a client's call"),
         pytest.param([_ONE[1]], [["s1"]], id="a result alone"),
+        pytest.param([_ONE[0], *_TWO, *_TWO], [["s1", "s2"], ["s2"], ["s2"], ["s2"]], id="one without a result"),
     ],
 )
 def test_every_call_of_a_turn_is_answered_right_behind_it(said: list[Any], turns: list[list[str]]) -> None:

@@ -71,7 +71,7 @@ def _split(message: Message, tool: str) -> Iterator[Message]:
             continue
         if part.query is not None:
             arguments = encode_json({"query": part.query}).decode()
-            yield from turns.add(ToolCallBlock(id=part.id, name=tool, arguments=arguments))
+            yield from turns.call(ToolCallBlock(id=part.id, name=tool, arguments=arguments))
         if part.results is not None:
             turns.answer(_result(part, part.results, tool))
     yield from turns.end()
@@ -88,20 +88,24 @@ class SearchTurns:
         self._message = message
         self._said: list[Block] = []
         self._results: list[ToolResultBlock] = []
-        self._waiting: set[str] = set()
+        self._client_is_called = False
 
     def add(self, block: Block) -> Iterator[Message]:
         """Take what is said, and yield the turns that are complete before it."""
-        if self._results and not self._waiting:
+        if self._results and not self._client_is_called:
             yield from self.end()
+        self._client_is_called = self._client_is_called or isinstance(block, ToolCallBlock)
         self._said.append(block)
-        if isinstance(block, ToolCallBlock):
-            self._waiting.add(block.id)
+
+    def call(self, search: ToolCallBlock) -> Iterator[Message]:
+        """Take a search, which is answered within the message if at all, and yield the turns that are complete before it."""
+        if self._results and not self._client_is_called:
+            yield from self.end()
+        self._said.append(search)
 
     def answer(self, result: ToolResultBlock) -> None:
         """Take the result of a call."""
         self._results.append(result)
-        self._waiting.discard(result.call_id)
 
     def end(self) -> Iterator[Message]:
         """Yield what is left."""
@@ -109,8 +113,7 @@ class SearchTurns:
             yield msgspec.structs.replace(self._message, blocks=tuple(self._said))
         if self._results:
             yield Message("user", tuple(self._results))
-        self._said, self._results = [], []
-        self._waiting.clear()
+        self._said, self._results, self._client_is_called = [], [], False
 
 
 def _result(part: SearchPart, results: SearchResults, tool: str) -> ToolResultBlock:

@@ -211,7 +211,7 @@ def _as_calls(
             called = part.id or f"search_{next(unnamed)}"
             if not part.id:
                 waiting.append(called)
-            yield from turns.add(ToolCallBlock(id=called, name=tool, arguments=arguments))
+            yield from turns.call(ToolCallBlock(id=called, name=tool, arguments=arguments))
         elif part.found is not None:
             found = [deferred.get(name) or Tool(name=name) for name in part.found]
             content = (TextBlock(found_text(found)),)
