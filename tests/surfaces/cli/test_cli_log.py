@@ -241,8 +241,8 @@ def test_new_calls_are_followed_until_interrupted() -> None:
 def test_costs_are_by_provider_and_model_and_unknown_is_not_zero() -> None:
     ran = bardo("costs")
     lines = [line.split() for line in ran.out.splitlines()]
-    assert ["lab", "claude", "1", "0", "1,200", "40", "~29", "$0.25"] in lines
-    assert ["nobody", "–", "1", "1", "–", "–", "–", "unknown"] in lines
+    assert ["lab", "claude", "1", "0", "1,200", "40", "~29", "$0.25", "–"] in lines
+    assert ["nobody", "–", "1", "1", "–", "–", "–", "unknown", "–"] in lines
     assert "3 calls, cost $0.25 for the 1 whose cost is known\n" in ran.out
 
 
