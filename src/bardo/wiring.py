@@ -50,6 +50,7 @@ from bardo.call.services import (
     WebSearcher,
 )
 from bardo.call.unary import embed
+from bardo.catalog.agent_rows import picker
 from bardo.catalog.endpoint_choice import builtin_dialect_models, choice_rows
 from bardo.catalog.features import features
 from bardo.catalog.field_refusals import builtin_field_refusals
@@ -125,6 +126,7 @@ _TABLES: tuple[Callable[[], object], ...] = (
     choice_rows,
     features,
     ladders,
+    picker,
     price_rows,
     price_table,
     hosted_tools,

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from bardo.adapters.long_work import LONG_BYTES, run_by_size, size_of, size_of_reply
-from bardo.planning.planner import Draft
+from bardo.planning import exchange
 from bardo.replies.reply_reader import ReplyReader
 from bardo.simulators import Script, Turn
 from bardo.surfaces.gateway import generate
@@ -63,7 +63,7 @@ def running() -> Iterator[House]:
 def threads(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     """What was done to requests, and the name of the thread that did it."""
     noted: list[tuple[str, str]] = []
-    work = [(Draft, "settle"), (Draft, "freeze"), (ReplyReader, "read_whole")]
+    work = [(exchange, "decide"), (exchange, "attempt_of"), (ReplyReader, "read_whole")]
     for owner, name in (*work, (generate, "decoded_request"), (generate, "named_as_asked")):
         monkeypatch.setattr(owner, name, _noting(getattr(owner, name), name, noted))
     return noted
@@ -92,8 +92,8 @@ def test_a_long_request_is_read_and_planned_in_a_thread(
     running: House, threads: list[tuple[str, str]], language: str
 ) -> None:
     post(running, language, TEXT)
-    done = [(name, thread) for name, thread in threads if name in ("decoded_request", "settle", "freeze")]
-    assert {name for name, _ in done} >= {"decoded_request", "freeze"}
+    done = [(name, thread) for name, thread in threads if name in ("decoded_request", "decide", "attempt_of")]
+    assert {name for name, _ in done} >= {"decoded_request", "attempt_of"}
     assert [one for one in done if not one[1].startswith(THREAD)] == []
 
 

@@ -204,11 +204,12 @@ def may_serve(provider: Provider, model: str) -> bool:
 def _of_same_model(model: str, providers: Sequence[Provider]) -> list[Target]:
     """Return the targets of a model that a cloud calls so, under the ids that its providers have for it.
 
-    Another snapshot is another model; a name without a day is any, and the newest where none is without.
+    Another snapshot is another model; a name without a day is any, and the newest where none is without. Behind a name that is no
+    provider's here, it is nobody's: that may be mistyped.
     """
     spelled = builtin_models().ids_at_maker
     spellings = spelled(model)
-    if not spellings:
+    if not spellings or ("/" in model and not model.startswith("arn:")):
         return []
     day, found = _SNAPSHOT.search(spellings[0]), []
     for provider in providers:

@@ -59,6 +59,7 @@ DOES_NOT_MATTER: dict[str, Any] = {
     "body": {"model": "m"},
     "body_bytes": b"{}",
     "degraded": (Degradation("x"),),
+    "attribution": "x-anthropic-billing-header: cc_version=2.1.330;",
 }
 OPTIONS_MATTER: dict[str, Any] = {
     "omit_reasoning": True,

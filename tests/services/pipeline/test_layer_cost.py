@@ -18,7 +18,7 @@ pytestmark = [
 
 @pytest.mark.parametrize(
     ("layers", "most"),
-    [((), 60), (("prefilter",), 1_400), (("cache",), 2_000), (("prefilter", "cache", "affinity"), 3_620)],
+    [((), 60), (("prefilter",), 1_400), (("cache",), 2_000), (("prefilter", "cache", "affinity"), 3_640)],
     ids=["none", "prefilter", "cache", "all"],
 )
 def test_layers_take_few_instructions(layers: tuple[str, ...], most: int) -> None:

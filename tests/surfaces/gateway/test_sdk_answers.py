@@ -79,7 +79,11 @@ def test_counts_mean_the_same_in_every_library(
 
 def test_libraries_list_the_models_of_all_providers(town: House, sdks: dict[str, Sdk]) -> None:
     lists = {name: sdk.models() for name, sdk in sdks.items()}
+    shown = lists.pop("anthropic_messages")
     assert all(listed == lists["openai_chat"] for listed in lists.values())
+    # Agents that keep Claude's names alone find every model in the list of Anthropic's form, behind `anthropic/` too.
+    assert sorted(one for one in shown if one in lists["openai_chat"]) == sorted(lists["openai_chat"])
+    assert all(one.startswith("anthropic/") for one in shown if one not in lists["openai_chat"])
     assert len(set(lists["openai_chat"])) == len(lists["openai_chat"]) > len(PROVIDERS)
 
 
