@@ -99,3 +99,55 @@ def test_a_body_that_is_too_large_is_refused_in_both_ways() -> None:
     text = "x" * MAX_FRAME_BYTES
     body = json.dumps({**BODY, "choices": [{"message": {"content": text}, "finish_reason": "stop"}]}).encode()
     assert check(body, ROW, streamed=False, options=OPTIONS["forwarded"]).error is not None
+
+
+_QUOTING = f"The key is {KEY}."
+_MESSAGE = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed"}
+OF_DIALECTS: dict[str, dict[str, Any]] = {
+    "openai-chat": {**BODY, "choices": [{"message": {"content": _QUOTING}, "finish_reason": "stop"}]},
+    "anthropic": {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "m",
+        "content": [
+            {"type": "thinking", "thinking": "Hm.", "signature": "c2lnbmVk"},
+            {"type": "text", "text": _QUOTING},
+        ],
+        "stop_reason": "end_turn",
+        "usage": {"input_tokens": 3, "output_tokens": 2},
+    },
+    "openai": {
+        "id": "resp_1",
+        "object": "response",
+        "status": "completed",
+        "model": "m",
+        "output": [{**_MESSAGE, "content": [{"type": "output_text", "text": _QUOTING, "annotations": []}]}],
+        "usage": {"input_tokens": 3, "output_tokens": 2, "total_tokens": 5},
+    },
+    "gemini": {
+        "candidates": [{"content": {"role": "model", "parts": [{"text": _QUOTING}]}, "finishReason": "STOP"}],
+        "usageMetadata": {"promptTokenCount": 3, "candidatesTokenCount": 2, "totalTokenCount": 5},
+    },
+    "cohere": {
+        "id": "c1",
+        "message": {"role": "assistant", "content": [{"type": "text", "text": _QUOTING}]},
+        "finish_reason": "COMPLETE",
+        "usage": {"tokens": {"input_tokens": 3, "output_tokens": 2}},
+    },
+    "bedrock": {
+        "output": {"message": {"role": "assistant", "content": [{"text": _QUOTING}]}},
+        "stopReason": "end_turn",
+        "usage": {"inputTokens": 3, "outputTokens": 2, "totalTokens": 5},
+    },
+}
+
+
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+@pytest.mark.parametrize("preset", OF_DIALECTS)
+def test_bodies_of_every_dialect_say_the_same_also_where_they_quote_a_key(preset: str, options: Options) -> None:
+    row = builtin().provider(preset)
+    assert row is not None
+    response = check(json.dumps(OF_DIALECTS[preset]).encode(), row, streamed=False, options=options)
+    if "most_text" not in options():
+        assert response.text.startswith("The key is")

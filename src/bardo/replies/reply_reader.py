@@ -463,8 +463,8 @@ class ReplyReader:
         """Return the events of a whole body that is nothing but text, and holds no secret."""
         if self._read_plain is None or self._streamed or len(body) > MAX_FRAME_BYTES:
             return None
-        plain = self._read_plain(body)
-        return None if plain is None or self._watch.feed(body) else plain
+        # What was read once is not read again: what quotes a secret is cleaned frame by frame.
+        return None if self._watch.feed(body) else self._read_plain(body)
 
     def finish(self) -> list[Event]:
         """Return what was held back, and the failure of a reply that ended too early."""
