@@ -107,6 +107,7 @@ def test_a_piece_that_cannot_be_passed_on_ends_the_reply_with_the_problem() -> N
         with pytest.raises(InternalError, match="KeyError") as told:
             await reading
         assert "a secret" not in str(told.value)
+        assert isinstance(told.value.__cause__, KeyError), "the log tells where the mistake is"
 
     run(scene)
 

@@ -163,7 +163,10 @@ class Incoming:
         try:
             taken = offer(piece)
         except Exception as problem:  # noqa: BLE001 - the parser calls this: whoever reads the reply is to get the problem
-            self.fail(InternalError(f"a piece of a reply could not be passed on: {type(problem).__name__}"))
+            failure = InternalError(f"a piece of a reply could not be passed on: {type(problem).__name__}")
+            # Whoever logs it tells the mistake itself, with its place.
+            failure.__cause__ = problem
+            self.fail(failure)
             return True
         if taken:
             self.offered_at = self._connection.last_heard
