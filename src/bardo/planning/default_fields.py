@@ -6,7 +6,7 @@ byte stays as it is. What bardo writes itself is refused when the configuration 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from math import isfinite
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from bardo.catalog.forms import WireForm, builtin_forms
-from bardo.catalog.fragments import merge_fields
+from bardo.catalog.fragments import leaves, merge_fields
 from bardo.catalog.matching import matches_any, plain_id
 from bardo.catalog.rows import DialectName, ProviderRow
 from bardo.dialects import dialect
@@ -160,7 +160,7 @@ def check_default_fields(fields: Mapping[str, Any], rows: tuple[ProviderRow, ...
     written = {path: row.dialect for row in rows for path in _written_by(row.dialect)}
     thinking = _thinking_paths()
     camel = any(_is_camel(row.dialect) for row in rows)
-    for path, value in _leaves(fields):
+    for path, value in leaves(fields):
         meant = ".".join(_meaning(name, camel) for name in path.split(".")) if camel else path
         for own in (*written, *thinking):
             if not any(one == own or one.startswith(f"{own}.") or own.startswith(f"{one}.") for one in (path, meant)):
@@ -187,16 +187,6 @@ def _is_json(value: Any) -> bool:
     return value is None or isinstance(value, bool | int | str) or (isinstance(value, float) and isfinite(value))
 
 
-def _leaves(fields: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the path of each value that is no object, and the value."""
-    for name, value in fields.items():
-        path = f"{prefix}{name}"
-        if isinstance(value, Mapping) and value:
-            yield from _leaves(value, f"{path}.")
-        else:
-            yield path, value
-
-
 @cache
 def _written_by(name: DialectName) -> frozenset[str]:
     """Return the paths of what a dialect writes of a request that says nothing of sampling: its messages, tools, form and streaming."""
@@ -217,7 +207,7 @@ def _written_by(name: DialectName) -> frozenset[str]:
         request = Request(model="m", messages=messages, stream=True, tool_choice=choice, **asked)
         row = ProviderRow(id="any", name="any", dialect=name)
         body = msgspec.json.decode(dialect(name).encode_request(request, row).body)
-        paths |= {path for path, _ in _leaves(body)}
+        paths |= {path for path, _ in leaves(body)}
     return frozenset({*paths, "model", "stream"})
 
 
@@ -225,7 +215,7 @@ def _written_by(name: DialectName) -> frozenset[str]:
 def _thinking_paths() -> frozenset[str]:
     """Return the paths of all that says how a model thinks."""
     fragments = (getattr(form, name) for form in builtin_forms().forms.values() for name in _FRAGMENTS)
-    found = {path for one in fragments if isinstance(one, dict) for path, _ in _leaves(one)}
+    found = {path for one in fragments if isinstance(one, dict) for path, _ in leaves(one)}
     # `$switch` stands for the switch of a chat template, which is one of two in the catalog.
     switches = [
         path.replace("$switch", name) for path in found if "$switch" in path for name in ("thinking", "enable_thinking")
