@@ -409,10 +409,16 @@ async def count_tokens(
 
 
 async def compact_at_provider(
-    services: Services, request: Request, *, client_key: str = "", tenant: str = "", account: Account | None = None
+    services: Services,
+    request: Request,
+    *,
+    client_key: str = "",
+    tenant: str = "",
+    account: Account | None = None,
+    login: ClientLogin | None = None,
 ) -> UnaryAnswer[CompactedConversation]:
     """Return a conversation as its provider compacts it. Raises BardoError; the call is in the log then too."""
-    call: UnaryCall[CompactedConversation] = UnaryCall(services, request, "compact", client_key, tenant, account)
+    call: UnaryCall[CompactedConversation] = UnaryCall(services, request, "compact", client_key, tenant, account, login)
 
     def course(asked: Request, targets: list[Target]) -> Course[CompactedConversation]:
         knowledge = services.facts.knowledge(targets)

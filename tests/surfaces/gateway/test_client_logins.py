@@ -141,6 +141,21 @@ def test_a_login_goes_to_its_provider_in_the_form_that_it_takes(
     assert ("oauth-2025-04-20" in arrived.get("anthropic-beta", "")) is ("oat" in str(login))
 
 
+@pytest.mark.parametrize("name", ["a Claude login", "a ChatGPT login"])
+def test_a_conversation_is_compacted_with_the_login_of_its_client(town: tuple[KeyedGateway, str], name: str) -> None:
+    running, key = town
+    model, _, login, sent = LOGINS[name]
+    answer = httpx.post(
+        f"{running.address}/v1/responses/compact",
+        json={"model": model, "input": [{"role": "user", "content": "Hi."}]},
+        headers={**login, "x-bardo-key": key},
+        timeout=PATIENCE,
+    )
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["output"][-1]["type"] == "compaction"
+    assert sent.items() <= got(running, model.partition("/")[0]).headers.items()
+
+
 def test_the_beta_of_a_login_stands_beside_those_of_its_client(town: tuple[KeyedGateway, str]) -> None:
     running, key = town
     for beta in ("context-1m-2025-08-07", "oauth-2025-04-20, context-1m-2025-08-07"):

@@ -184,6 +184,7 @@ class Compactor:
             tenant=caller.tenant,
             client_key=caller.key,
             account=caller.account,
+            login=caller.login,
         )
         try:
             await live.read()

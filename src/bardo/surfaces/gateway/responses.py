@@ -88,7 +88,12 @@ async def compact(context: GatewayContext, route: Route, scope: Scope, receive: 
     async def work() -> None:
         if targets is None:
             made = await compact_at_provider(
-                context.services, request, client_key=caller.key, tenant=caller.tenant, account=caller.account
+                context.services,
+                request,
+                client_key=caller.key,
+                tenant=caller.tenant,
+                account=caller.account,
+                login=caller.login,
             )
             headers = call_headers(made.request_id, made.attempt.target, made.result.degraded)
             await answer.whole(200, made.result.body, [*headers, *cost_headers(made.cost)])
