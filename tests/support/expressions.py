@@ -1,6 +1,6 @@
 """All regular expressions of the program, and hostile texts for each: a process of its own that a test can end.
 
-`python expressions.py SEED SHARE [EXPRESSION]` reads each expression, says which one it tries, and writes those whose time grows faster
+`python expressions.py SEED [EXPRESSION]` reads each expression, says which one it tries, and writes those whose time grows faster
 than the text. Time is compared for two lengths of one text, since what a step costs depends on the machine; an expression whose time is
 exponential never comes back, and whoever started this process knows by its last line which it was.
 """
@@ -69,9 +69,9 @@ def expressions() -> dict[Expression, str]:
         for pattern, flags, line, method in _literals(ast.parse(path.read_text())):
             found.setdefault((pattern, re.compile(pattern, flags).flags), f"{path.relative_to(root)}:{line}:{method}")
     for path in sorted(root.rglob("*.toml")):
-        for text in _strings(tomllib.loads(path.read_text())):
-            if looks_like_expression(text):
-                found.setdefault((text, re.compile(text, re.IGNORECASE).flags), str(path.relative_to(root)))
+        for table, rows in tomllib.loads(path.read_text()).items():
+            for text in filter(looks_like_expression, _strings(rows)):
+                found.setdefault((text, re.compile(text, re.IGNORECASE).flags), f"{path.relative_to(root)} {table}")
     return found
 
 
@@ -258,8 +258,10 @@ _KNOWN_USES = {
     # `Following.whole` is tried behind a string, on no more than 300 characters.
     "bardo.tools.jsontext.ARGUMENT": frozenset({"match"}),
     "bardo.tools.jsontext.LISTED_ARGUMENT": frozenset({"match"}),
-    # What an address begins with.
-    "catalog/data/kept_ids.toml": frozenset({"match"}),
+    # What an address and a name of a prompt begin with.
+    "catalog/data/kept_ids.toml address": frozenset({"match"}),
+    "catalog/data/kept_ids.toml model": frozenset({"match"}),
+    "catalog/data/models.toml cloud_ids": frozenset({"fullmatch"}),
 }
 _NAME = re.compile(r"(\w+)(?:: [^=]+)? = (?:\w+\()?re\.compile\(")
 
@@ -268,17 +270,11 @@ def _text(unit: str, length: int) -> str:
     return (unit * (length // len(unit) + 1))[:length] + _END
 
 
-def main(seed: int, share: float, only: str = "") -> None:
-    """Try a share of the expressions, or only one, and write what is wrong.
-
-    A part of them gets the same texts each time, so that a day does not come upon what no night has seen; all of them get others each time.
-    """
-    choice = random.Random(seed)
+def main(seed: int, only: str = "") -> None:
+    """Try all expressions, or only one, with the texts of a seed, and write what is wrong."""
     known = {(only, re.compile(only).flags): ""} if only else expressions()
     for (text, flags), place in sorted(known.items()):
-        if choice.random() > share:
-            continue
-        chance = random.Random((text if share < 1 else f"{seed} {text}").encode("utf-8", "surrogatepass"))
+        chance = random.Random(f"{seed} {text}".encode("utf-8", "surrogatepass"))
         use = _Use(re.compile(text, flags), _methods(place))
         print(json.dumps({"tries": text, "place": place}), flush=True)
         suspicious = 0
@@ -297,4 +293,4 @@ def main(seed: int, share: float, only: str = "") -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), float(sys.argv[2]), *sys.argv[3:])
+    main(int(sys.argv[1]), *sys.argv[2:])

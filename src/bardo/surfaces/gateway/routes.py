@@ -154,8 +154,10 @@ VERTEX_PATH = re.compile(r"/v1(?:beta1|beta|alpha)?/(?:projects/[^/]+/locations/
 # Claude Code leaves the version out where its base URL has none (code.claude.com, llm-gateway-protocol, 2026-11).
 VERTEX_CLAUDE = "/publishers/anthropic/models/"
 VERTEX_CLAUDE_PATH = re.compile(
-    rf"(?:/v1(?:beta1|beta|alpha)?)?(?:/projects/[^/]+/locations/[^/]+)?{VERTEX_CLAUDE}(.+):(rawPredict|streamRawPredict)"
+    rf"(?:/v1(?:beta1|beta|alpha)?)?(?:/projects/[^/]+/locations/[^/]+)?{VERTEX_CLAUDE}(.+)"
 )
+VERTEX_CLAUDE_VERBS = {"rawPredict": False, "streamRawPredict": True}
+"""Whether an answer of each verb is streamed."""
 VERTEX_COUNT = "count-tokens"
 """What stands in the place of the model where Vertex AI is asked to count tokens."""
 VERTEX_PUBLISHER = "google"
@@ -354,13 +356,14 @@ def _bedrock(path: str) -> Route | None:
 
 def _vertex_claude(path: str) -> Route | None:
     """Return the route of Claude on Vertex AI: a body of Messages whose model and streaming stand in the path."""
-    found = VERTEX_CLAUDE_PATH.fullmatch(path)
-    if found is None:
+    named, _, verb = path.rpartition(":")
+    found = VERTEX_CLAUDE_PATH.fullmatch(named)
+    if found is None or verb not in VERTEX_CLAUDE_VERBS:
         return None
     if found[1] == VERTEX_COUNT:
         counted = Arrival(stream=False, counting=True, endpoint=OF_CLOUD)
         return Route(endpoint="count_tokens", dialect="anthropic_messages", arrival=counted)
-    arrival = Arrival(model=found[1], stream=found[2] == "streamRawPredict", endpoint=OF_CLOUD)
+    arrival = Arrival(model=found[1], stream=VERTEX_CLAUDE_VERBS[verb], endpoint=OF_CLOUD)
     return Route(endpoint="generate", dialect="anthropic_messages", arrival=arrival)
 
 
