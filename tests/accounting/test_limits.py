@@ -181,3 +181,22 @@ def test_tokens_are_settled_by_what_they_were() -> None:
     own.settle(second, tokens=95, nanos=None, now=NOON + 5)
     assert state.claim(0, own, Demand(tokens=1), NOON + 5) is None
     assert state.claim(0, own, Demand(tokens=90), NOON + 5 + COUNTED_SECONDS) is not None
+
+
+@pytest.mark.parametrize("happens", ["grows", "ends with less", "is counted elsewhere"])
+def test_what_happens_to_running_calls_while_the_shared_state_is_asked_is_not_forgotten(happens: str) -> None:
+    own = Allowance(KeyLimits(usd_per_day=1_000))
+    running = SharedState().claim(0, own, Demand(nanos=100), NOON)
+    assert running is not None
+    wants = own.renew(Demand(nanos=10), NOON)
+    spent = 0
+    if happens == "grows":
+        own.grow(running, tokens=0, nanos=300, now=NOON)
+    else:
+        spent = own.settle(running, tokens=None, nanos=70, now=NOON)
+    if happens == "is counted elsewhere":
+        own.forget(running, spent)
+    (want,) = wants
+    # The shared state counts what was used when it was asked, beside what it gives now.
+    own.lease({(want.name, want.period): 50}, {want.name: 850}, NOON)
+    assert own.spare_nanos() == {"grows": 700, "ends with less": 930, "is counted elsewhere": 930}[happens]

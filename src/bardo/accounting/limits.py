@@ -343,11 +343,13 @@ class Allowance:
         return wants
 
     def lease(self, granted: Mapping[Period, int], left: Mapping[LimitName, int], now: float) -> None:
-        """Take in what was leased besides what is used, and what is left of each limit."""
+        """Take in what was leased besides what was used when `renew` was asked, and what is left of each limit.
+
+        Since then running calls may have used more or less: `renew` let the leases be as large as what was used, and nothing was given out.
+        """
         self.left = dict(left)
         for period, amount in granted.items():
-            gauge = self._gauge(*period)
-            gauge.held = gauge.used + amount
+            self._gauge(*period).held += amount
         windows = [limit for name, limit in self.limits.named() if name in WINDOWS and limit is not None]
         self._until = min(next_day(now), int(now) + LEASE_SECONDS if windows else next_day(now))
 
