@@ -343,13 +343,11 @@ def attempts(
 
     `recalled` is what is known of the replies in the request's history, `route` how the targets were found.
     """
-    laid = apply_profile(request)
     failed: tuple[tuple[str, str], ...] = ()
     names = target_names(targets) if len(targets) > 1 else ("",)
     for target, own in zip(targets, names, strict=True):
         lost = tuple([Degradation("provider", asked=asked, sent=own, why=why) for asked, why in failed])
-        stepped = with_effort_of_step(request, route, target)
-        wanted = laid if stepped is request else apply_profile(stepped)
+        wanted = apply_profile(with_effort_of_step(request, route, target))
 
         def plan(at: Target, wanted: Request = wanted, lost: tuple[Degradation, ...] = lost) -> PlannedAttempt:
             draft = draft_of(wanted, at, knowledge, may_forward=may_forward, degraded=lost, route=route)

@@ -491,10 +491,10 @@ def _lacking(decision: Decision) -> Iterator[Degradation]:
 
 def _may_forward(decision: Decision) -> bool:
     """Whether the reply needs no translation, as far as its text is plain."""
-    asked, row = decision.shaped, decision.draft.target.provider.row
-    if not decision.draft.may_forward or not row.quirks.plain or asked.dialect != row.dialect or asked.body is None:
+    shaped, row = decision.shaped, decision.draft.target.provider.row
+    if not decision.draft.may_forward or not row.quirks.plain or shaped.dialect != row.dialect or shaped.body is None:
         return False
-    options = asked.options
+    options = shaped.options
     changes_reply = options.omit_reasoning or options.reasoning_tags or bool(options.include)
     # The client's own body does not have what a profile says.
     return not changes_reply and options.profile is None and (decision.answer is None or decision.answer.as_asked)
