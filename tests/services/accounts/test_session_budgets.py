@@ -256,6 +256,27 @@ def test_an_answer_that_goes_beyond_its_session_is_cut_and_that_of_another_sessi
     asyncio.run(run())
 
 
+def test_a_session_is_remembered_while_a_call_of_it_runs_that_may_cost_nothing(stores: OpenStore) -> None:
+    async def run() -> None:
+        one, reply = Process(stores, "one", Log(), overrun="cut"), Running()
+        call = await one.call(key(), "a", 0)
+        await one.admissions.sync()
+        one.admissions.watch(call.facts.request_id, reply)
+        await one.admissions.sync()
+        assert reply.meter is not None
+        assert reply.meter.allow(100) == 100
+        reply.used = RunningUsage(1, 50, 3_500)
+        await one.admissions.sync()
+        assert isinstance(reply.ended, OverBudget)
+        one.end(call, 3_500)
+        one.log.store()
+        await one.admissions.sync()
+        await one.admissions.sync()
+        assert list(one.admissions._allowances) == ["team"]
+
+    asyncio.run(run())
+
+
 def test_an_account_of_a_session_reads_back() -> None:
     for session in (session_account("team", "a", NOON), session_account("odd\x1fkey", "", NOON)):
         assert session_of_id(session.id) == session

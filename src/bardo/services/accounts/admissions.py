@@ -379,8 +379,11 @@ class Admissions:
 
     def _forget_idle_sessions(self) -> None:
         """Keep nothing of sessions of which no call runs and nothing waits: clients name as many as they like."""
+        # A call that may cost nothing has taken nothing.
+        running = {share.account for admission in self._admitted.values() for share in admission.shares}
         for own, allowance in list(self._allowances.items()):
-            if allowance.is_idle and own not in self._leasing and session_of_id(own) is not None:
+            waited_for = own in running or own in self._leasing
+            if allowance.is_idle and not waited_for and session_of_id(own) is not None:
                 del self._allowances[own]
                 self._meters.pop(own, None)
                 self._refusals.pop(own, None)
