@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -622,6 +623,152 @@ def test_a_refusal_is_repeated_without_asking_the_store_again(
             for _ in range(100):
                 with pytest.raises(RateLimited):
                     await one.call(team)
+
+    asyncio.run(run())
+
+
+class Question:
+    """The next question to a store: what it asks for is done, and `answer` lets it return, or fail where it `fails`."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, store: LeaseStore, name: str, *, fails: bool = False) -> None:
+        loop, ask = asyncio.get_running_loop(), getattr(store, name)
+        self._answered = threading.Event()
+        self.asked = asyncio.Event()
+        self.times = 0
+
+        def wait_for_the_test(*words: Any) -> Any:
+            self.times += 1
+            found = ask(*words)
+            loop.call_soon_threadsafe(self.asked.set)
+            assert self._answered.wait(60)
+            return away() if fails else found
+
+        patch.setattr(store, name, wait_for_the_test)
+
+    def answer(self) -> None:
+        self._answered.set()
+
+
+def test_an_estimate_that_was_stored_for_somebody_who_has_left_is_stored_once(
+    stores: OpenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def run() -> None:
+        team, one = account(usd_per_day=1_000), Process(stores, "one", Spent())
+        one.end(await one.call(team, nanos=400), output_tokens=5)
+        with monkeypatch.context() as patch:
+            question = Question(patch, one.store, "sync")
+            asking = asyncio.ensure_future(one.admissions.sync())
+            await question.asked.wait()
+            asking.cancel()
+            await asyncio.sleep(0)
+            question.answer()
+            with pytest.raises(asyncio.CancelledError):
+                await asking
+        await one.admissions.sync()
+        assert one.store.used(team.id, one.now).total("usd_per_day", one.now) == 400
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("cancelled", [False, True], ids=["the-store-failed-behind-it", "its-caller-has-left"])
+def test_what_the_store_was_told_last_is_not_taken_for_what_it_was_told_before(
+    stores: OpenStore, monkeypatch: pytest.MonkeyPatch, cancelled: bool
+) -> None:
+    async def run() -> None:
+        spent, team = Spent(), account(usd_per_day=1_000)
+        one, other = Process(stores, "one", spent), Process(stores, "other", spent)
+        # A twentieth of the limit is leased: 50, of which 10 are kept.
+        running = watched(one, await one.call(team, nanos=10))
+        with monkeypatch.context() as patch:
+            question = Question(patch, one.store, "sync", fails=not cancelled)
+            asking = asyncio.ensure_future(one.admissions.sync())
+            await question.asked.wait()
+            if cancelled:
+                asking.cancel()
+            question.answer()
+            with pytest.raises(asyncio.CancelledError if cancelled else DatabaseUnusable):
+                await asking
+        running.nanos = 50
+        one.now = other.now = NOON + 2
+        await one.admissions.sync()
+        with pytest.raises(OverBudget):
+            await other.call(team, nanos=951)
+        await other.call(team, nanos=950)
+
+    asyncio.run(run())
+
+
+def test_money_that_others_may_lease_is_not_given_out_here_too(stores: OpenStore) -> None:
+    async def run() -> None:
+        spent, team = Spent(), account(usd_per_day=10_000)
+        one, other = (Process(stores, name, spent, overrun="cut") for name in ("one", "other"))
+        for process in (other, one):
+            await process.admissions.sync()
+        running = watched(one, await one.call(team, nanos=10))
+        assert running.feed(0)
+        await other.call(team, nanos=6_000)
+        # A twentieth of the limit is leased at once: 9 of that are left here, and the next look sees that far less is left at all.
+        await one.call(team, nanos=491)
+        assert running.meter is not None
+        while running.meter.allow(1_000_000):
+            pass
+        await running.meter.wait()
+        await other.call(team, nanos=3_499)
+        with pytest.raises(OverBudget):
+            await one.call(team, nanos=9)
+
+    asyncio.run(run())
+
+
+def test_a_question_that_nobody_waits_for_any_more_is_still_the_only_one(
+    stores: OpenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def run() -> None:
+        team, one = account(requests_per_minute=5), Process(stores, "one", Spent())
+        with monkeypatch.context() as patch:
+            question = Question(patch, one.store, "claim")
+            asking = asyncio.ensure_future(one.call(team))
+            await question.asked.wait()
+            for _ in range(2):
+                # Its client has left, and then the gateway stops.
+                asking.cancel()
+                for _ in range(5):
+                    await asyncio.sleep(0)
+            next_one = asyncio.ensure_future(one.call(team))
+            for _ in range(5):
+                await asyncio.sleep(0)
+            assert not asking.done()
+            assert question.times == 1
+            question.answer()
+            with pytest.raises(asyncio.CancelledError):
+                await asking
+            await next_one
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("happens", ["a call ends", "the limits change"])
+def test_a_refusal_is_not_repeated_where_what_it_is_about_has_changed_meanwhile(
+    stores: OpenStore, monkeypatch: pytest.MonkeyPatch, happens: str
+) -> None:
+    async def run() -> None:
+        team, one = account(usd_per_day=1_000), Process(stores, "one", Spent())
+        first = await one.call(team, nanos=1_000)
+        with monkeypatch.context() as patch:
+            question = Question(patch, one.store, "claim")
+            asking = asyncio.ensure_future(one.call(team, nanos=500))
+            await question.asked.wait()
+            if happens == "a call ends":
+                one.admissions.release(first)
+            else:
+                team = account(usd_per_day=2_000)
+                waits = asyncio.ensure_future(one.call(team, nanos=500))
+                await asyncio.sleep(0)
+                waits.cancel()
+            question.answer()
+            with pytest.raises(OverBudget):
+                await asking
+        await one.call(team, nanos=500)
 
     asyncio.run(run())
 

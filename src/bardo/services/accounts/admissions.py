@@ -6,6 +6,7 @@ All of it happens in one event loop; the state database is asked in threads, one
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections import Counter, deque
 from collections.abc import Callable, Coroutine, Sequence
@@ -201,9 +202,11 @@ class _RunningRecord:
 
 
 class _Refusal(NamedTuple):
+    """Why a call was refused, which is repeated until a time; `shortage` is None while the store is asked."""
+
     until: float
     demand: Demand
-    shortage: Shortage
+    shortage: Shortage | None
 
 
 class _PendingSpend(NamedTuple):
@@ -241,7 +244,7 @@ class Admissions:
         """The keys with a running call that has cost more than was taken for it, since that was last looked at."""
         self._refusals: dict[str, _Refusal] = {}
         self._leasing: Counter[str] = Counter()
-        """How many calls wait for a lease of each allowance."""
+        """How many calls that wait for a lease take something of each allowance."""
         self._spent: deque[_PendingSpend] = deque()
         self._estimated: list[_PendingSpend] = []
         self._rows = 0
@@ -255,13 +258,17 @@ class Admissions:
         admission = self.admit_now(account, facts)
         if admission is not None:
             return admission
-        shares: list[Share] = []
+        needed, shares = self._limits_of(account, facts), list[Share]()
+        self._leasing.update([own for own, _ in needed])
         try:
-            for own, limits in self._limits_of(account, facts):
+            for own, limits in needed:
                 shares.append(await self._share(own, limits, demand_of(limits, facts)))
         except BaseException:
             self._return_shares(shares)
             raise
+        finally:
+            self._leasing.subtract([own for own, _ in needed])
+            self._leasing += Counter()  # Those of which none waits any more are gone by that.
         return self._let_through(account, facts, shares)
 
     def admit_now(self, account: Account, facts: CallFacts) -> Admission | None:
@@ -353,7 +360,10 @@ class Admissions:
             self._free(admission)
 
     async def sync(self) -> None:
-        """Return what is leased and not used, and store what calls have taken."""
+        """Return what is leased and not used, and store what calls have taken: to its end, also where who waits for it is cancelled."""
+        await asyncio.shield(asyncio.get_running_loop().create_task(self._sync()))
+
+    async def _sync(self) -> None:
         async with self._asking:
             now = self._clock()
             self._count_running()
@@ -379,11 +389,9 @@ class Admissions:
 
     def _forget_idle_sessions(self) -> None:
         """Keep nothing of sessions of which no call runs and nothing waits: clients name as many as they like."""
-        # A call that may cost nothing has taken nothing.
-        running = {share.account for admission in self._admitted.values() for share in admission.shares}
+        needed = {share.account for one in self._admitted.values() for share in one.shares} | self._leasing.keys()
         for own, allowance in list(self._allowances.items()):
-            waited_for = own in running or own in self._leasing
-            if allowance.is_idle and not waited_for and session_of_id(own) is not None:
+            if allowance.is_idle and own not in needed and session_of_id(own) is not None:
                 del self._allowances[own]
                 self._meters.pop(own, None)
                 self._refusals.pop(own, None)
@@ -467,7 +475,7 @@ class Admissions:
                 return
             now, allowance = self._clock(), self._allowances[account_id]
             self._forget_stored()
-            rows, before = self._rows_of(account_id), allowance.used_nanos()
+            rows, before = self._rows_of(account_id, now), allowance.used_nanos()
             await self._ask(partial(self._store.sync, rows, (), now))
             self._note_stored(rows)
             used = await self._ask(partial(self._store.used, account_id, now))
@@ -484,9 +492,7 @@ class Admissions:
 
     def _changes(self, now: float) -> list[Lease]:
         self._forget_stored()
-        for allowance in self._allowances.values():
-            allowance.shrink(now)
-        return [row for own in self._allowances for row in self._rows_of(own)]
+        return [row for own in self._allowances for row in self._rows_of(own, now)]
 
     def _forget_stored(self) -> None:
         """Count money no longer as spent here that the log has stored: its sums hold it."""
@@ -497,15 +503,7 @@ class Admissions:
     async def _share(self, account: str, limits: KeyLimits, demand: Demand) -> Share:
         """Take what a call needs of one allowance. Raises RateLimited and OverBudget."""
         allowance = self._allowance(account, limits)
-        taken = allowance.take(demand, self._clock())
-        if taken is None:
-            self._leasing[account] += 1
-            try:
-                taken = await self._lease(account, allowance, demand)
-            finally:
-                self._leasing[account] -= 1
-                if not self._leasing[account]:
-                    del self._leasing[account]
+        taken = allowance.take(demand, self._clock()) or await self._lease(account, allowance, demand)
         return Share(account, allowance, taken)
 
     async def _lease(self, account: str, allowance: Allowance, demand: Demand) -> Reservation:
@@ -540,13 +538,16 @@ class Admissions:
             if taken is not None:
                 return taken
             wants = allowance.renew(demand, now)
-            rows = self._rows_of(account)
+            rows = self._rows_of(account, now)
             for want in wants:
                 allowance.gauges[want.name, want.period].stored = UNKNOWN
+            asking = self._refusals[account] = _Refusal(now, demand, None)
             found = await self._ask(lambda: self._store.claim(account, rows, wants, now))
             self._note_stored(rows)
             if isinstance(found, Shortage):
-                self._remember(account, demand, found, now)
+                # Unless a call has ended, or other limits hold, since the store was asked.
+                if found.name != "concurrency" and self._refusals.get(account) is asking:
+                    self._refusals[account] = _Refusal(now + min(_REFUSED_SECONDS, found.seconds), demand, found)
                 return found
             allowance.lease(found.leased, found.left, now)
             for want in wants:
@@ -559,17 +560,15 @@ class Admissions:
         if self._away is not None and self._clock() < self._away[0]:
             raise self._away[1]
 
-    def _remember(self, account: str, demand: Demand, shortage: Shortage, now: float) -> None:
-        if shortage.name != "concurrency":
-            self._refusals[account] = _Refusal(now + min(_REFUSED_SECONDS, shortage.seconds), demand, shortage)
-
     async def _ask(self, question: Callable[[], T]) -> T:
         """Ask the state database in a thread, and let nobody else ask before the answer is there, even where this call is cancelled."""
         asking = asyncio.ensure_future(asyncio.to_thread(question))
         try:
             return await asyncio.shield(asking)
         except asyncio.CancelledError:
-            await asyncio.wait([asking])
+            while not asking.done():
+                with contextlib.suppress(asyncio.CancelledError):
+                    await asyncio.wait([asking])
             raise
         except DatabaseProblem as problem:
             self._away = (self._clock() + _AWAY_SECONDS, problem)
@@ -582,12 +581,20 @@ class Admissions:
             self._refusals.pop(account, None)
         return found
 
-    def _rows_of(self, account: str) -> list[Lease]:
-        """Return what the state database does not hold of what is used."""
-        gauges = self._allowances[account].gauges.items()
-        return [
-            Lease(account, period, max(0, gauge.used)) for period, gauge in gauges if gauge.stored != max(0, gauge.used)
-        ]
+    def _rows_of(self, account: str, now: float) -> list[Lease]:
+        """Return all unused leases of an account, and what the state database does not hold of what is used.
+
+        Until it is noted as stored, nobody knows whether it is: who stores it may be cancelled, or the database fail behind it.
+        """
+        allowance = self._allowances[account]
+        allowance.shrink(now)
+        rows = []
+        for period, gauge in allowance.gauges.items():
+            used = max(0, gauge.used)
+            if gauge.stored != used:
+                gauge.stored = UNKNOWN
+                rows.append(Lease(account, period, used))
+        return rows
 
     def _note_stored(self, rows: Sequence[Lease]) -> None:
         for account, period, amount in rows:
@@ -610,8 +617,7 @@ class Admissions:
         try:
             async with self._asking:
                 now = self._clock()
-                self._allowances[account].shrink(now)
-                rows = self._rows_of(account)
+                rows = self._rows_of(account, now)
                 await self._ask(lambda: self._store.sync(rows, (), now))
                 self._note_stored(rows)
         except DatabaseProblem as problem:
