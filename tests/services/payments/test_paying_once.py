@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 
-from bardo.adapters.net.client import HttpTransport
+from bardo.accounting.payments import Payer
+from bardo.adapters.config.accounts import PaymentSettings, rules_of
+from bardo.adapters.net.client import Call, Deadlines, HttpTransport
+from bardo.adapters.net.fake import FakeReply, FakeTransport
+from bardo.services.payments.ledger import Ledger
 from bardo.services.payments.network import PaymentNetworks
+from bardo.services.payments.payer import PaymentOrder, Payments, Wallet
 from bardo.services.payments.reconcile import Reconciler
+from bardo.services.payments.signer import Signer
 from bardo.simulators.x402 import SELLER_BEHAVIOURS, PaymentTerms, SellerBehaviour, SimulatedNetwork
-from support.paying import Shop, opened, shop
+from support.paying import WALLET_KEY, Shop, opened, shop
 from support.x402_packages import needs_payment_packages
 
 pytestmark = needs_payment_packages
@@ -172,3 +181,50 @@ def test_an_account_without_money_pays_nothing(tmp_path: Path) -> None:
         assert "insufficient_funds" in answer.json()["error"]["message"]
         reconcile(market)
         assert_the_books_agree(market)
+
+
+@pytest.mark.parametrize("step", ["reserve", "move"], ids=["while-it-is-held-back", "while-it-is-signed"])
+def test_a_payment_of_a_call_that_is_cancelled_before_it_is_sent_is_released(
+    step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terms = PaymentTerms()
+    settings = PaymentSettings(recipients=(terms.recipient,), networks=(terms.network,))
+    challenge = FakeReply(status=402, chunks=(msgspec.json.encode(terms.challenge()),))
+    transport = FakeTransport(lambda _: challenge)
+    do, done, may_return = getattr(Ledger, step), threading.Event(), threading.Event()
+
+    def held_up(*words: Any, **fields: Any) -> Any:
+        found = do(*words, **fields)
+        if not done.is_set():
+            done.set()
+            assert may_return.wait(60)
+        return found
+
+    async def run() -> None:
+        signer = Signer(WALLET_KEY)
+        wallet = Wallet(
+            signer=signer,
+            rules=rules_of(settings),
+            order=("wallet",),
+            ledger_path=tmp_path / "state.db",
+            wait_seconds=0,
+        )
+        payments = Payments(wallet, PaymentNetworks(transport, {}), clock=time.time)
+        call = Call(url="https://seller.example/v1/chat/completions", headers={}, body=b"{}", provider="seller")
+        order = PaymentOrder(call=call, request_id="req_1", payer=Payer(), estimate=None, note=lambda *_: None)
+        deadlines = Deadlines(connect=1, first_byte=1, idle=1)
+        reply = await transport.send(call, deadlines)
+        paying = asyncio.ensure_future(payments.pay(order, reply, lambda one: transport.send(one, deadlines)))
+        monkeypatch.setattr(Ledger, step, held_up)
+        await asyncio.to_thread(done.wait, 60)
+        paying.cancel()
+        await asyncio.sleep(0)
+        may_return.set()
+        with pytest.raises(asyncio.CancelledError):
+            await paying
+        payments.close()
+
+    asyncio.run(run())
+    with opened(tmp_path / "state.db") as ledger:
+        assert [entry.state for entry in ledger.latest(10)] == ["released"]
+    assert len(transport.calls) == 1

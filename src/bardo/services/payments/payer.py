@@ -9,7 +9,7 @@ import asyncio
 import base64
 import logging
 import threading
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -121,11 +121,14 @@ class Payments:
             raise PaymentRefused(message, hint=problem.hint, provider=call.provider) from problem
         challenge = read_challenge(reply.headers, body, call.provider)
         quote = self._quote(challenge, call.provider)
-        entry = await self._reserve(order, quote)
+        held: list[LedgerEntry] = []
         try:
-            headers = await asyncio.to_thread(self._sign, challenge, quote, entry)
+            entry = await self._reserve(order, quote, held)
+            headers = await _ended(asyncio.to_thread(self._sign, challenge, quote, entry))
         except BaseException as problem:
-            await self._noted(entry, "released", among=("reserved",), note="not signed")
+            # Its signature, where there is one, was sent to nobody.
+            for one in held:
+                await self._noted(one, "released", among=("reserved", "delivered"), note="not sent")
             if isinstance(problem, DatabaseProblem):
                 raise _away() from problem
             raise
@@ -149,14 +152,17 @@ class Payments:
         hint = "what may be paid stands under [payments] in bardo.toml: networks, assets and recipients"
         raise PaymentRefused(f"{provider} was not paid: {reasons}", hint=hint, provider=provider)
 
-    async def _reserve(self, order: PaymentOrder, quote: Quote) -> LedgerEntry:
-        """Hold the amount back. Raises PaymentRefused over a cap, and PaymentUnsettled while another payment for the same is open."""
+    async def _reserve(self, order: PaymentOrder, quote: Quote, held: list[LedgerEntry]) -> LedgerEntry:
+        """Hold the amount back: `held` gets the payment, also where the call is cancelled meanwhile.
+
+        Raises PaymentRefused over a cap, and PaymentUnsettled while another payment for the same is open.
+        """
         purchase = self.purchase_of(order.call)
         until = self._clock() + self.wallet.wait_seconds
         reconciled = False
         while True:
-            entry, made = await self._in_ledger(lambda ledger: self._reserved(ledger, order, quote, purchase))
-            if made:
+            entry = await self._in_ledger(lambda ledger: self._reserved(ledger, order, quote, purchase, held))
+            if held:
                 return entry
             waited = self._clock() >= until
             if not reconciled and self._is_settleable(entry, waited=waited):
@@ -167,7 +173,9 @@ class Payments:
             else:
                 await asyncio.sleep(_POLL_SECONDS)
 
-    def _reserved(self, ledger: Ledger, order: PaymentOrder, quote: Quote, purchase: str) -> tuple[LedgerEntry, bool]:
+    def _reserved(
+        self, ledger: Ledger, order: PaymentOrder, quote: Quote, purchase: str, held: list[LedgerEntry]
+    ) -> LedgerEntry:
         from bardo.services.payments.ledger import CapReached
 
         provider = order.call.provider
@@ -176,10 +184,14 @@ class Payments:
             return cap_refusal(quote.nanos, self.wallet.rules, spent, order.payer, order.estimate)
 
         try:
-            return ledger.reserve(purchase, lambda ordinal: self._entry(order, quote, purchase, ordinal), refusal)
+            entry, made = ledger.reserve(
+                purchase, lambda ordinal: self._entry(order, quote, purchase, ordinal), refusal
+            )
         except CapReached as over:
             hint = f"the cap is payments.{over.key} in bardo.toml"
             raise PaymentRefused(f"{provider} was not paid: {over.reason}", hint=hint, provider=provider) from over
+        held += [entry] if made else []
+        return entry
 
     def _entry(self, order: PaymentOrder, quote: Quote, purchase: str, ordinal: int) -> LedgerEntry:
         from bardo.services.payments.ledger import LedgerEntry, day_of
@@ -320,7 +332,7 @@ class Payments:
     async def _in_ledger(self, work: Callable[[Ledger], Result]) -> Result:
         """Return what `work` does in the ledger. Raises Unavailable where that cannot be read or written."""
         try:
-            return await asyncio.to_thread(lambda: work(self._open_ledger()))
+            return await _ended(asyncio.to_thread(lambda: work(self._open_ledger())))
         except DatabaseProblem as problem:
             raise _away() from problem
 
@@ -332,6 +344,16 @@ class Payments:
 
                 self._ledger = open_ledger(self.wallet.ledger_path)
             return self._ledger
+
+
+async def _ended(work: Coroutine[Any, Any, Result]) -> Result:
+    """Return what `work` in a thread gives. A call that is cancelled meanwhile ends behind it: nobody can take it back."""
+    running = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        await asyncio.wait([running])
+        raise
 
 
 def _away() -> Unavailable:
