@@ -333,6 +333,8 @@ MEANINGS = {
     "keys.usd_per_session": "how many US dollars the calls of each [session](give-out-keys.md#sessions-agents-and-repositories) may cost; "
     "those that name none count together, day by day (UTC)",
     "providers.extra_body": "fields that each body for it gets below what the client said: see [default fields](#default-fields-of-a-body)",
+    "providers.required_body": "dotted paths of the default fields without which it is not asked: where it refuses one, the call "
+    "goes to another provider, or fails; left out: those that say what is kept of a prompt and who reads it; `[]`: none",
     "providers.model_extra_body": "such fields for some of its models, by globs of their names",
     "providers.id": "any name, without a slash; clients may write `id/model`",
     "providers.preset": "a row of the [catalog](../reference/providers.md); empty: the row called like `id`",

@@ -14,12 +14,13 @@ from bardo.catalog.rows import DialectName
 from bardo.dialects import dialect
 from bardo.planning.attempt import Attempt
 from bardo.planning.default_fields import check_default_fields
+from bardo.planning.exchange import attempts
 from bardo.planning.knowledge import BUILTIN
 from bardo.planning.model_names import Alias, Aliases, with_alias_fields
 from bardo.planning.planner import attempt_of, decide, draft_of, plan
 from bardo.planning.refusals import RefusedField
 from bardo.planning.route import Provider, Target
-from bardo.values.errors import ConfigError, InvalidRequest
+from bardo.values.errors import ConfigError, InvalidRequest, RequiredFieldRefused, UpstreamRefused
 from bardo.values.request import Request
 from bardo.values.wire import Arrival
 
@@ -159,6 +160,48 @@ def test_a_default_field_that_the_provider_refuses_is_told_as_left_out_and_witho
     plan_without(refused[:1], chat(bardo={"on_impossible": "fail"}), at)
 
 
+def refuse(said: str, request: Request, *targets: Target) -> list[str]:
+    """Return the providers that are asked, of which the first refuses a field."""
+    exchange = attempts(request, targets)
+    asked = [next(exchange).target.provider.id]
+    try:
+        asked.append(exchange.send(UpstreamRefused(said, status=400, provider="router")).target.provider.id)
+    except StopIteration:
+        asked.append("nobody")
+    return asked
+
+
+@pytest.mark.parametrize("refused", ["provider", "provider.data_collection"])
+def test_without_a_field_on_privacy_that_a_provider_refuses_it_is_not_asked(refused: str) -> None:
+    said = f"Unknown parameter: '{refused}'."
+    at = target(extra_body={"provider": PLACES, "seed": 1})
+    with pytest.raises(RequiredFieldRefused) as caught:
+        refuse(said, chat(), at)
+    assert caught.value.param == "provider.data_collection"
+    assert "required_body" in caught.value.hint
+    other = msgspec.structs.replace(at, provider=msgspec.structs.replace(at.provider, id="other"))
+    assert refuse(said, chat(), at, other) == ["router", "other"]
+
+
+def test_what_an_operator_does_not_require_is_left_out() -> None:
+    said = "Unknown parameter: 'provider'."
+    fields = {"provider": PLACES, "seed": 1}
+    assert refuse(said, chat(), target(extra_body=fields, required_body=())) == ["router", "router"]
+    assert refuse(said, chat(), target(extra_body={"provider": {"sort": "price"}})) == ["router", "router"]
+    assert refuse("Unknown parameter: 'seed'.", chat(), target(extra_body=fields)) == ["router", "router"]
+    with pytest.raises(RequiredFieldRefused):
+        refuse("Unknown parameter: 'seed'.", chat(), target(extra_body=fields, required_body=("seed",)))
+    # What the client said itself is the client's to lose.
+    assert refuse("Unknown parameter: 'store'.", chat(store=False), target(extra_body={"store": False}))[1] == "router"
+
+
+def test_a_field_on_privacy_is_sent_whatever_an_earlier_call_was_told() -> None:
+    at = target(extra_body={"store": False, "seed": 1})
+    body = json.loads(plan_without((RefusedField("store"), RefusedField("seed")), chat(), at).wire.body)
+    assert body["store"] is False
+    assert "seed" not in body
+
+
 @pytest.mark.parametrize("name", [one for one in get_args(DialectName) if one != "watsonx_text"])
 def test_what_bardo_writes_itself_is_refused_in_every_dialect(name: DialectName) -> None:
     row = next(one for one in builtin().providers if one.dialect == name)
@@ -188,6 +231,7 @@ def test_what_bardo_writes_itself_is_refused_in_every_dialect(name: DialectName)
         ('[[providers]]\nid = "openrouter"\n[aliases]\nx = { model = "openrouter/m", extra_body = { stream = true } }', ["x", "stream"]),
         ('[[providers]]\nid = "gemini"\nextra_body = { generation_config = { thinking_config = { thinking_budget = 1 } } }', ["effort"]),
         ('[[providers]]\nid = "gemini"\nextra_body = { system_instruction = {} }', ["system_instruction"]),
+        ('[[providers]]\nid = "openrouter"\nextra_body = { a = { b = 1 } }\nrequired_body = ["store", "a.c"]', ["line 4", "'a.c'", "a.b"]),
         ('[aliases]\nx = { model = "m", extra_body = { input = [] } }', ["x", "input"]),
     ],
 )  # fmt: skip

@@ -22,7 +22,7 @@ from bardo.planning.route import Target, target_names
 from bardo.routing.health import Latency
 from bardo.values.attempts import AttemptCause
 from bardo.values.degradation import Degradation
-from bardo.values.errors import BardoError, UpstreamTimeout
+from bardo.values.errors import BardoError, RequiredFieldRefused, UpstreamTimeout
 from bardo.values.request import Request
 
 # Timers of event loops ring a little early, and nobody answers in less.
@@ -326,6 +326,9 @@ class AttemptLoop:
         try:
             return self._exchange.send(problem)
         except StopIteration:
+            return None
+        except RequiredFieldRefused as refused:
+            self._recovery.note(refused)
             return None
         except BardoError:
             # The targets that are left cannot express the request: what the caller can act on is why the others failed.

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from bardo.catalog.field_refusals import builtin_field_refusals
 from bardo.catalog.forms import WireForm, builtin_forms
 from bardo.catalog.fragments import leaves, merge_fields
 from bardo.catalog.matching import matches_any, plain_id
@@ -94,6 +95,22 @@ def without_refused_defaults(
     paths = [one.what for one in refused]
     sent = [told for told in defaults if not any(_is_within(told.what, path) for path in paths)]
     return tuple(own), (*sent, *refused)
+
+
+def required_default(path: str, defaults: tuple[Degradation, ...], target: Target, options: BardoOptions) -> str:
+    """Return the default field that a body lacks without `path`, where the target is not asked without it; empty where it lacks none.
+
+    `defaults` are what is told of the fields that were added. Those that are required are the provider's `required_body`, or else those
+    of the catalog.
+    """
+    named = target.provider.required_body
+    required = builtin_field_refusals().required_defaults if named is None else named
+    added = [one.what for one in defaults if one.why == _ADDED]
+    for leaf, _ in leaves(_fields_of(target, options)[0]) if required and added else ():
+        lost = _is_within(leaf, path) or _is_within(path, leaf)
+        if lost and any(_is_within(leaf, one) for one in required) and any(_is_within(leaf, one) for one in added):
+            return leaf
+    return ""
 
 
 def _is_within(path: str, other: str) -> bool:

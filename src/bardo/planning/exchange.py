@@ -14,6 +14,7 @@ import msgspec
 
 from bardo.catalog.endpoint_choice import RANKS, LossCounts, LossRank, loss_counts, names_missing_endpoint
 from bardo.planning.attempt import Attempt, EndpointChoice
+from bardo.planning.default_fields import required_default
 from bardo.planning.knowledge import (
     BUILTIN,
     Knowledge,
@@ -42,7 +43,7 @@ from bardo.planning.workloads import with_effort_of_step
 from bardo.reasoning.replay import NOTHING, Recalled
 from bardo.values.blocks import Block, TextBlock, ToolCallBlock, ToolResultBlock
 from bardo.values.degradation import Degradation
-from bardo.values.errors import BardoError, Unsupported, UpstreamRefused
+from bardo.values.errors import BardoError, RequiredFieldRefused, Unsupported, UpstreamRefused
 from bardo.values.request import Message, Request
 
 
@@ -412,7 +413,10 @@ def _asked(
 def _attempt_that_heeds(
     decision: Decision, attempt: Attempt, refusal: UpstreamRefused, words: ProviderWords
 ) -> Attempt | None:
-    """Return the attempt once more in a form that heeds a refusal, with what that teaches; None where nothing follows from it."""
+    """Return the attempt once more in a form that heeds a refusal, with what that teaches; None where nothing follows from it.
+
+    Raises RequiredFieldRefused where the operator wants no call without the field that is refused.
+    """
     draft, said = msgspec.structs.replace(decision.draft, may_forward=attempt.forward), words.text[:LONGEST_WORDS]
     decision = msgspec.structs.replace(decision, draft=draft)
     without = yielding_to_forced_tool(decision, words, refusal.status)
@@ -431,6 +435,13 @@ def _attempt_that_heeds(
     field = refused_field(words, refusal)
     if field is None:
         return None
+    required = required_default(field.path, attempt.degraded, attempt.target, decision.shaped.options)
+    if required:
+        raise RequiredFieldRefused(
+            f"{attempt.target.provider.id} refuses {required}, a default field of this gateway without which it is not asked",
+            hint="ask another model; the operator can leave the field out, or out of the provider's required_body",
+            param=required,
+        )
     draft = msgspec.structs.replace(draft, refused_fields=(*draft.refused_fields, field))
     taught = (RejectedField(attempt.target, field, said),) if field.for_good else ()
     return attempt_of(msgspec.structs.replace(decision, draft=draft), taught)

@@ -20,7 +20,7 @@ from bardo.dialects.shared.history_repair import refuse_repairs
 from bardo.dialects.shared.media import sound_of, takes_sound
 from bardo.planning.attempt import Attempt
 from bardo.planning.controlling import dialects_of, repaired, yielded
-from bardo.planning.default_fields import with_default_fields, without_refused_defaults
+from bardo.planning.default_fields import required_default, with_default_fields, without_refused_defaults
 from bardo.planning.forwarded import as_it_came
 from bardo.planning.hosted_search import SearchPlan, with_search
 from bardo.planning.kept_budget import BudgetPlan, budget_to_keep, with_fields, without_loss, without_thinking
@@ -422,7 +422,9 @@ def attempt_of(decision: Decision, teaches: tuple[Lesson, ...] = ()) -> Attempt:
     if schemas is not None:
         reported = (*reported, *schemas.degraded)
     if draft.refused_fields:
-        wire, taken, lost = without_fields(wire, draft.refused_fields)
+        # A field that the operator requires is sent all the same: an earlier refusal may have been about another's value.
+        given = [one for one in draft.refused_fields if not required_default(one.path, defaults, target, asked.options)]
+        wire, taken, lost = without_fields(wire, given)
         lost, defaults = without_refused_defaults(lost, defaults)
         plan, reported = untold(plan, taken), (*reported, *lost)
     if not draft.knowledge.repair_history:

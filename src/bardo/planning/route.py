@@ -45,7 +45,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     entries may share; empty where that is not known. `private` is whether it keeps nothing of a call by the operator's word, None where
     the operator says nothing. `drain_cancelled`: whether replies of clients that have left are read to their end; None where `[gateway]`
     says so. `extra_body` are fields that bodies for it get below what the client said, and `model_extra_body` those of its models, by
-    globs.
+    globs. `required_body` are the dotted paths of those without which it is not asked where it refuses them; None: those of the catalog.
     """
 
     id: str
@@ -60,6 +60,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     drain_cancelled: bool | None = None
     extra_body: dict[str, Any] = {}
     model_extra_body: tuple[tuple[str, dict[str, Any]], ...] = ()
+    required_body: tuple[str, ...] | None = None
 
     @property
     def has_default_fields(self) -> bool:

@@ -21,6 +21,7 @@ BardoError
 │   ├── RateLimited           429  a key has made as many calls as it may
 │   ├── HeadersTooLarge       431  too many headers, or too large ones
 │   └── Unsupported           400  the target cannot express what was asked
+│       └── RequiredFieldRefused 400  the provider refuses a default field without which the operator wants no call
 ├── OperatorError             whoever runs bardo changes its configuration
 │   ├── ConfigError           500
 │   └── MissingKey            401  a provider's key is not set
@@ -287,6 +288,10 @@ class Unsupported(CallerError):
         super().__init__(message, hint=hint)
         self.param = param
         self.details = details or {}
+
+
+class RequiredFieldRefused(Unsupported):
+    """The provider refuses a field that the operator adds to its bodies, and the operator wants no call without it."""
 
 
 class OperatorError(BardoError):

@@ -17,6 +17,8 @@ import msgspec
 
 from bardo.adapters.config.mistakes import Mistakes, Place, choices_of, explain
 from bardo.adapters.config.secrets import HeaderVariable, check_headers, check_key_variables, variable_for, variables_of
+from bardo.catalog.field_refusals import builtin_field_refusals
+from bardo.catalog.fragments import leaves
 from bardo.catalog.load import builtin
 from bardo.catalog.matching import canonical
 from bardo.catalog.models import ModelRow
@@ -127,6 +129,7 @@ class ProviderEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     drain_cancelled: bool | None = None
     extra_body: dict[str, Any] = {}
     model_extra_body: dict[str, dict[str, Any]] = {}
+    required_body: tuple[str, ...] | None = None
     auth: Literal["client"] | None = None
 
 
@@ -239,10 +242,12 @@ def provider_of(entry: ProviderEntry, source: str = FILE_NAME, where: Where | No
         drain_cancelled=entry.drain_cancelled,
         extra_body=entry.extra_body,
         model_extra_body=tuple(entry.model_extra_body.items()),
+        required_body=entry.required_body,
     )
 
 
 def _check_extra_body(entry: ProviderEntry, row: ProviderRow, where: Where) -> None:
+    _check_required_body(entry, where)
     if not entry.extra_body and not entry.model_extra_body:
         return
     # Loaded here, because it needs the dialects, and most files set no such fields.
@@ -258,6 +263,20 @@ def _check_extra_body(entry: ProviderEntry, row: ProviderRow, where: Where) -> N
         except InvalidRequest as problem:
             message = f"{where(key)}: provider {entry.id!r}: {problem.message}"
             raise ConfigError(message, hint=problem.hint) from problem
+
+
+def _check_required_body(entry: ProviderEntry, where: Where) -> None:
+    """Raise ConfigError for a required field that is no default field of the table, nor one that aliases are known to have."""
+    known = {*builtin_field_refusals().required_defaults}
+    for fields in (entry.extra_body, *entry.model_extra_body.values()):
+        paths = [path.split(".") for path, _ in leaves(fields)]
+        known |= {".".join(path[:end]) for path in paths for end in range(1, len(path) + 1)}
+    unknown = next((path for path in entry.required_body or () if path not in known), None)
+    if unknown is not None:
+        near = get_close_matches(unknown, known, n=3)
+        hint = f"did you mean {' or '.join(near)}?" if near else "name a dotted path of extra_body or model_extra_body"
+        place = f"{where('required_body')}: provider {entry.id!r}"
+        raise ConfigError(f"{place} requires {unknown!r}, which is none of its default fields", hint=hint)
 
 
 def check_aliases(aliases: Mapping[str, Alias], configured: Sequence[Provider], place: Place) -> None:
