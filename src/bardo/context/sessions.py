@@ -16,6 +16,7 @@ import msgspec
 from bardo.catalog.layer_rows import caller_rows, repository_rows, session_rows
 from bardo.values.operations import EmbedRequest
 from bardo.values.request import BardoOptions, Request
+from bardo.values.secrets import looks_like_key
 
 _heads = msgspec.msgpack.Encoder(enc_hook=repr)
 
@@ -85,9 +86,10 @@ def _label(text: str, without_secrets: Callable[[str], str]) -> str:
 def plain_repository(address: str) -> str:
     """Return the address of a repository as one name, however it is written: `github.com/owner/name`.
 
-    What stands before the host may be a password, and what follows the path a token: both are left out.
+    What stands before the host may be a password, and what follows the path a token: both are left out. A part of the path that looks
+    like a key is replaced by a digest.
     """
-    text = address.strip()[:_LONGEST]
+    text = address.strip()[:_LONGEST].replace("%40", "@")
     scheme = _SCHEME.match(text)
     rest = text[scheme.end() :] if scheme else text
     rest = rest.split("?", 1)[0].split("#", 1)[0]
@@ -98,8 +100,15 @@ def plain_repository(address: str) -> str:
             # git@github.com:owner/name, as ssh takes it.
             host, _, first = host.partition(":")
             path, slash = f"{first}{slash}{path}", "/"
-    named = f"{host}{slash}{path.rpartition('@')[2] if '@' in path else path}".rstrip("/")
-    return named.removesuffix(".git")
+    if "@" in path:
+        # A password may have a slash in it: then its beginning is no host.
+        path = path.rpartition("@")[2]
+        if "." not in host or ":" in host:
+            host, slash = "", ""
+    parts = f"{host}{slash}{path}".rstrip("/").removesuffix(".git").split("/")
+    return "/".join(
+        f"[key {blake2b(one.encode(), digest_size=4).hexdigest()}]" if looks_like_key(one) else one for one in parts
+    )
 
 
 def _known_agent(headers: dict[str, str]) -> str:

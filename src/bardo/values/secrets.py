@@ -22,11 +22,12 @@ _LONGEST_IN_BASE64 = 4_096
 _BASE64 = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_=")
 
 # OpenAI, Anthropic, OpenRouter, Groq, xAI, Cerebras, Perplexity, NVIDIA, Hugging Face, Replicate, Fireworks, Together, Google, AWS, GitHub,
-# bardo; a sign of life between the parts, as in sk-…abcd, is no key.
+# GitLab (docs.gitlab.com, "Token overview"), Bitbucket, bardo; a sign of life between the parts, as in sk-…abcd, is no key.
 _SHAPES = re.compile(
     r"(?<![A-Za-z0-9])(?:"
     r"(?:sk|csk|rk|pplx|nvapi|xai|fw|tgp|psk)[-_][A-Za-z0-9_-]{16,400}"
-    r"|(?:gsk|hf|r8|ghp|gho|ghs|tgp_v1)_[A-Za-z0-9]{16,400}"
+    r"|(?:gsk|hf|r8|gh[oprsu]|tgp_v1)_[A-Za-z0-9]{16,400}"
+    r"|(?:github_pat_|gl(?:pat|dt|rt|ptt|ft|imt|agent|oas|soat|cbt|ffct)-|ATBB|ATCTT3x)[A-Za-z0-9_=-]{16,400}"
     r"|bardo_[0-9a-z]{12}_[A-Za-z0-9]{16,400}"
     r"|AIza[A-Za-z0-9_-]{30,60}"
     r"|(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Z0-9])"

@@ -94,6 +94,17 @@ def test_an_agent_is_known_by_what_it_calls_itself(headers: dict[str, str], agen
         ("owner/name", "owner/name"),
         ("s3cret@host", "host"),
         ("https://", ""),
+        ("https://user:s3c/ret@github.com/owner/name", "github.com/owner/name"),
+        ("https://s3c/ret@github.com/owner/name", "github.com/owner/name"),
+        ("https://user:12/34@inner/owner", "inner/owner"),
+        ("https://user:s3cret%40github.com/owner/name", "github.com/owner/name"),
+        (
+            "https://host.example/x-access-token/ghs_abcdefghij0123456789/name",
+            "host.example/x-access-token/[key 79495080]/name",
+        ),
+        ("https://host.example/glpat-abc_def-1234567890ab/name.git", "host.example/[key 7093395e]/name"),
+        ("https://host.example/0a1b2c3d4e5f6a7b8c9d0e1f/owner", "host.example/[key d620defc]/owner"),
+        ("https://dev.example/org/_git/a-long-name-of-2024", "dev.example/org/_git/a-long-name-of-2024"),
     ],
 )
 def test_a_repository_has_one_name_and_no_password(address: str, name: str) -> None:
