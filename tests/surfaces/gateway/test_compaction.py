@@ -407,6 +407,17 @@ def test_a_conversation_that_only_its_provider_knows_is_not_summarized_without_i
         assert running.arrived("deepseek") == []
 
 
+@pytest.mark.parametrize(
+    ("path", "given"), [("/compact", []), ("/compact", ""), ("/compact", [TRIGGER]), ("", [TRIGGER])]
+)
+def test_an_empty_conversation_is_not_compacted(path: str, given: Any) -> None:
+    with compacting("deepseek") as running:
+        body = {"model": model_of("deepseek"), "input": given}
+        found = httpx.post(f"{running.address}/v1/responses{path}", json=body, timeout=PATIENCE)
+        assert (found.status_code, found.json()["error"]["param"]) == (400, "input")
+        assert running.arrived("deepseek") == []
+
+
 @pytest.mark.parametrize("path", ["", "/compact"])
 def test_a_model_that_nobody_serves_is_told_and_logged(path: str) -> None:
     with compacting("deepseek") as running:

@@ -20,6 +20,7 @@ from bardo.catalog.layer_rows import compaction_path
 from bardo.dialects import dialect
 from bardo.dialects.openai_responses.compaction import (
     PURPOSE,
+    TRIGGER,
     Summary,
     part_request,
     parts_of,
@@ -27,7 +28,7 @@ from bardo.dialects.openai_responses.compaction import (
     summary_request,
     with_summaries,
 )
-from bardo.dialects.openai_responses.stored import missing_response
+from bardo.dialects.openai_responses.stored import input_of, missing_response
 from bardo.dialects.openai_responses.wire import NAME
 from bardo.dialects.shared.blocks import encode_all
 from bardo.dialects.shared.json_values import JsonObject
@@ -83,7 +84,7 @@ class Compactor:
     def __init__(
         self, context: GatewayContext, route: Route, request: Request, caller: Caller, targets: tuple[Target, ...]
     ) -> None:
-        """Raises UnknownPreviousResponse and InvalidRequest for a conversation that goes on from what nobody here knows."""
+        """Raises InvalidRequest for a conversation that goes on from what nobody here knows, and for an empty one."""
         body = request.body or {}
         if previous := body.get("previous_response_id"):
             raise missing_response(str(previous))
@@ -91,6 +92,9 @@ class Compactor:
             name = "conversation" if body.get("conversation") else "prompt"
             message = f"only the provider that keeps the {name} knows what there is to compact"
             raise InvalidRequest(message, hint="send the whole conversation as input", param=name)
+        said = body.get("input") and any(item.get("type") != TRIGGER for item in input_of(request))
+        if not said and not body.get("instructions"):
+            raise InvalidRequest("there is no conversation to compact", hint="send it as input", param="input")
         why = "the provider compacts no conversations: the model that is asked has summarized this one"
         self._lost = [Degradation("compaction", sent="summary", why=why)]
         self._context = context
