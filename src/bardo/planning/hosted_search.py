@@ -7,7 +7,9 @@ back the results, Responses' clients only that a search was made.
 from __future__ import annotations
 
 import copy
+from collections import deque
 from collections.abc import Iterator, Sequence
+from itertools import count
 from typing import Any
 
 import msgspec
@@ -36,7 +38,8 @@ def as_calls(request: Request, tool: str) -> tuple[Message, ...]:
     """Return the messages with earlier searches as calls of the function `tool` and their results."""
     if not any(part_of(block) for message in request.messages for block in message.blocks):
         return request.messages
-    return tuple(one for message in request.messages for one in _split(message, tool))
+    unnamed = count()
+    return tuple(one for message in request.messages for one in _split(message, tool, unnamed))
 
 
 def without_own_results(request: Request, row: ProviderRow) -> Request:
@@ -61,9 +64,10 @@ def part_of(block: Block) -> SearchPart | None:
     return None if declared is None or declared.searches is None else declared.searches.read(block.value)
 
 
-def _split(message: Message, tool: str) -> Iterator[Message]:
-    """Yield a message as the turns it stands for."""
+def _split(message: Message, tool: str, unnamed: Iterator[int]) -> Iterator[Message]:
+    """Yield a message as the turns it stands for. Searches without an id are numbered through the conversation by `unnamed`."""
     turns = SearchTurns(message)
+    waiting: deque[str] = deque()
     for block in message.blocks:
         part = part_of(block)
         if part is None:
@@ -71,9 +75,14 @@ def _split(message: Message, tool: str) -> Iterator[Message]:
             continue
         if part.query is not None:
             arguments = encode_json({"query": part.query}).decode()
-            yield from turns.call(ToolCallBlock(id=part.id, name=tool, arguments=arguments))
+            called = part.id or f"{tool}_{next(unnamed)}"
+            if not part.id and part.results is None:
+                waiting.append(called)
+            yield from turns.call(ToolCallBlock(id=called, name=tool, arguments=arguments))
+        elif part.results is not None:
+            called = part.id or (waiting.popleft() if waiting else f"{tool}_{next(unnamed)}")
         if part.results is not None:
-            turns.answer(_result(part, part.results, tool))
+            turns.answer(_result(called, part.results, tool))
     yield from turns.end()
 
 
@@ -116,9 +125,9 @@ class SearchTurns:
         self._said, self._results, self._client_is_called = [], [], False
 
 
-def _result(part: SearchPart, results: SearchResults, tool: str) -> ToolResultBlock:
+def _result(call_id: str, results: SearchResults, tool: str) -> ToolResultBlock:
     content = (TextBlock(results_text(results)),)
-    return ToolResultBlock(call_id=part.id, name=tool, content=content, is_error=bool(results.error))
+    return ToolResultBlock(call_id=call_id, name=tool, content=content, is_error=bool(results.error))
 
 
 def _as_text(blocks: Sequence[Block]) -> Iterator[Block]:

@@ -206,6 +206,25 @@ def test_a_call_of_the_clients_own_tool_goes_to_the_client() -> None:
     assert roles == ["user", "assistant", "tool", "tool"]
 
 
+def test_searches_whose_client_left_their_ids_out_are_paired_in_their_order() -> None:
+    found = {"type": "web_search_result", "url": "https://sky.example", "title": "Sky", "encrypted_content": "x"}
+    blocks = [
+        {"type": "server_tool_use", "name": "web_search", "input": {"query": "sky"}},
+        {"type": "server_tool_use", "name": "web_search", "input": {"query": "sea"}},
+        {"type": "web_search_tool_result", "content": [found]},
+        {"type": "web_search_tool_result", "content": [found]},
+    ]
+    history = [*QUESTION, {"role": "assistant", "content": blocks}, {"role": "user", "content": "Go on."}]
+    with searching("deepseek") as played:
+        played.replies = [chat_reply(text("Done."), stream=False)]
+        ask_claude(played, stream=False, messages=history)
+    turns = played.bodies[0]["messages"]
+    called = [call["id"] for turn in turns for call in turn.get("tool_calls") or ()]
+    assert called == [turn["tool_call_id"] for turn in turns if turn["role"] == "tool"]
+    assert len(set(called)) == 2
+    assert not any("None" in one for one in called)
+
+
 def test_a_provider_that_searches_is_left_to_it() -> None:
     with searching("anthropic") as played:
         played.replies = [

@@ -56,17 +56,22 @@ def _decode(block: JsonObject) -> SearchPart | None:
     if block.get("type") == _CALL and block.get("name") == _TOOL:
         given = block.get("input")
         query = given.get("query") if isinstance(given, dict) else None
-        name = str(block.get("id"))
+        name = _id(block.get("id"))
         return SearchPart(id=name, query=query if isinstance(query, str) else "", own=name.startswith(_OWN_ID))
     if block.get("type") != _RESULT:
         return None
-    name, content = str(block.get("tool_use_id")), block.get("content")
+    name, content = _id(block.get("tool_use_id")), block.get("content")
     listed = [one for one in content if isinstance(one, dict)] if isinstance(content, list) else []
     own = name.startswith(_OWN_ID) or any(unseal_text(one.get("encrypted_content")) is not None for one in listed)
     if not isinstance(content, list):
         return SearchPart(id=name, results=SearchResults(error="unavailable"), own=own)
     pages = [_page(one) for one in listed if isinstance(one.get("url"), str)]
     return SearchPart(id=name, results=SearchResults(pages=tuple(pages)), own=own)
+
+
+def _id(value: JsonValue) -> str:
+    """Return the id of a call; empty where a block has none."""
+    return value if isinstance(value, str) else ""
 
 
 def _page(value: JsonObject) -> WebPage:
@@ -110,7 +115,7 @@ def _decode_tool_search(block: JsonObject) -> ToolSearchPart | None:
 
 def _called(use: JsonValue) -> str:
     """Return the id of a model's call: in an id of bardo's own it stands behind the number of the search."""
-    name = str(use)
+    name = _id(use)
     return name[len(_OWN_ID) + 2 :] or name if name.startswith(_OWN_ID) else name
 
 
