@@ -166,6 +166,22 @@ def test_items_may_be_referred_to_by_their_ids() -> None:
             client.responses.create(model=model_of("anthropic"), input=lost)
 
 
+def test_a_reference_to_what_the_history_has_already_is_not_sent_twice() -> None:
+    with keeping("anthropic") as running, client_of(running) as client:
+        first = client.responses.create(model=model_of("anthropic"), input="The weather in Paris?", tools=[TOOL])
+        call = next(item for item in first.output if item.type == "function_call")
+        items: Any = [
+            {"type": "item_reference", "id": call.id},
+            {"type": "function_call_output", "call_id": call.call_id, "output": "sunny"},
+        ]
+        second = client.responses.create(
+            model=model_of("anthropic"), input=items, tools=[TOOL], previous_response_id=first.id
+        )
+        assert running.arrived("anthropic")[-1].raw.count(b'"tool_use"') == 1
+        kinds = [item.type for item in client.responses.input_items.list(second.id, order="asc").data]
+        assert kinds == ["message", *(item.type for item in first.output), "function_call_output"]
+
+
 def test_what_is_asked_of_bardo_holds_for_a_request_that_goes_on_from_another() -> None:
     with keeping("anthropic") as running, client_of(running) as client:
         asked: dict[str, Any] = {"model": model_of("anthropic"), "extra_body": {"bardo": {"include": ["receipt"]}}}

@@ -106,13 +106,16 @@ def references(items: Iterable[Item]) -> list[str]:
     return [item["id"] for item in items if _is_reference(item)]
 
 
-def with_references(items: Sequence[Item], referred: Mapping[str, Item]) -> list[Item]:
-    """Return the items with those that are referred to in the places of references.
+def with_references(items: Sequence[Item], referred: Mapping[str, Item], history: Sequence[Item]) -> list[Item]:
+    """Return the items with those that are referred to in the places of references, without references to what the history has.
 
     Raises InvalidRequest for one that bardo made and does not keep any more.
     """
     known: list[Item] = []
+    there = {item["id"] for item in history if isinstance(item.get("id"), str)}
     for place, item in enumerate(items):
+        if _is_reference(item) and item["id"] in there:
+            continue
         if _is_reference(item) and item["id"] in referred:
             known.append(referred[item["id"]])
         elif _is_reference(item) and is_made(item["id"]):

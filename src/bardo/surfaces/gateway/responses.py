@@ -165,7 +165,7 @@ async def _plan_storage(
     history, earlier = before
     own = input_of(request)
     found = await store.items(tenant, references(own))
-    own = with_references(own, found)
+    own = with_references(own, found, history)
     if not (storage.keep or storage.conversation or history or found):
         return None
     kept_as = KeptAs(
