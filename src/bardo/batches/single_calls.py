@@ -10,10 +10,11 @@ import msgspec
 from bardo.batches.batch_store import BatchStore
 from bardo.batches.item_requests import EmbedItem, GenerateItem, ItemReader, settled_request, with_rules
 from bardo.batches.records import BatchRecord, ItemRecord, ItemResult
-from bardo.batches.results import ResultReader
+from bardo.batches.results import ResultReader, session_of_batch
 from bardo.call.open import open_call
 from bardo.call.services import Services
 from bardo.call.unary import embed, embed_receipt
+from bardo.context.sessions import session_name
 from bardo.replies.forwarding import named_as_asked
 from bardo.replies.receipt import CallFacts, extension
 from bardo.values.errors import BardoError, RateLimited
@@ -95,6 +96,10 @@ class SingleCalls:
 
     async def _reply(self, asked: GenerateItem, batch: BatchRecord) -> ItemResult:
         shown, request = settled_request(asked.request, self._services.directory, batch)
+        if not session_name(request):
+            # As the calls of its jobs: not to the calls of the key that name no session.
+            options = msgspec.structs.replace(request.options, session=session_of_batch(batch))
+            request = msgspec.structs.replace(request, options=options)
         live = await open_call(self._services, request, may_forward=False, tenant=batch.tenant, account=batch.account)
         try:
             await live.read()
@@ -121,7 +126,10 @@ class SingleCalls:
         )
 
     async def _vectors(self, asked: EmbedItem, batch: BatchRecord) -> ItemResult:
-        made = await embed(self._services, with_rules(asked.request, batch), tenant=batch.tenant, account=batch.account)
+        wanted = with_rules(asked.request, batch)
+        session = wanted.options.session or session_of_batch(batch)
+        wanted = msgspec.structs.replace(wanted, options=msgspec.structs.replace(wanted.options, session=session))
+        made = await embed(self._services, wanted, tenant=batch.tenant, account=batch.account)
         target, result = made.attempt.target, made.result
         told = {
             "request_id": made.request_id,

@@ -234,6 +234,7 @@ def test_a_provider_without_a_batch_api_is_asked_one_by_one_where_that_is_allowe
         assert sorted(results_of(client, batch.output_file_id)) == [f"i{n}" for n in range(5)]
         assert list(results_of(client, batch.error_file_id)) == ["bad"]
         assert wait_for(lambda: len(house.rows()), lambda count: count == 6)
+        assert {row.session for row in house.rows()} == {f"batch {batch.id}"}
 
 
 def test_uploads_are_bounded_and_only_for_batches(tmp_path: Path) -> None:
