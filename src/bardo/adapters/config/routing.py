@@ -11,7 +11,7 @@ import msgspec
 from bardo.adapters.config.gateway import Seconds, Silence
 from bardo.adapters.config.mistakes import Place, choices_of, explain
 from bardo.adapters.config.providers import ProviderEntry, is_http_address
-from bardo.adapters.config.storage import REDIS
+from bardo.adapters.config.storage import REDIS, refuse_nowhere
 from bardo.catalog.features import features
 from bardo.catalog.load import builtin
 from bardo.catalog.search_apis import search_apis
@@ -490,6 +490,7 @@ def check_health(health: HealthSettings, place: Place) -> None:
 
 def check_place(store: str, place: Place) -> None:
     """Raise ConfigError for an address of a server that health is not shared over."""
+    refuse_nowhere(store, place)
     if "://" in store and not store.startswith(REDIS):
         message = f"{place.of('store')}: health is shared over Redis or Valkey, or a file, and not over {store.partition('://')[0]!r}"
         raise ConfigError(message, hint=f"write an address that begins with {', '.join(REDIS)}, or the path of a file")

@@ -19,6 +19,9 @@ REDIS = ("redis://", "rediss://", "unix://", "valkey://", "valkeys://")
 ADDRESSES = (*POSTGRESQL, *REDIS)
 
 
+_NOWHERE = frozenset({"none", "off", "no", "null", "false", "disabled", "never", "nowhere"})
+
+
 class StorePlace(Protocol):
     """A section of the configuration that names a store, or the variable that holds its address."""
 
@@ -31,10 +34,18 @@ class StorePlace(Protocol):
 
 def check_store(store: str, place: Place) -> None:
     """Raise ConfigError for a store of a kind that bardo does not know."""
+    refuse_nowhere(store, place)
     if "://" in store and not store.startswith(ADDRESSES):
         shown = store.partition("://")[0]
         hint = f'write "memory", the path of a file, or an address that begins with {", ".join(ADDRESSES)}'
         raise ConfigError(f"{place.of('store')}: bardo knows no store {shown!r}", hint=hint)
+
+
+def refuse_nowhere(store: str, place: Place) -> None:
+    """Raise ConfigError for a word that means that there shall be no store: it would be the name of a file."""
+    if store.strip().lower() in _NOWHERE:
+        hint = f'leave the store empty, write "memory", or "./{store.strip()}" for a file of that name'
+        raise ConfigError(f"{place.of('store')}: {store!r} would be a file of that name", hint=hint)
 
 
 def is_file_name(place: str) -> bool:

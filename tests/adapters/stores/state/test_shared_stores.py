@@ -84,6 +84,15 @@ def test_a_store_of_an_unknown_kind_is_refused_with_its_line(table: str) -> None
         parse_settings(f'[{table}]\nstore = "mysql://host/db"\n')
 
 
+@pytest.mark.parametrize("word", ["none", "Off", "no", "null"])
+@pytest.mark.parametrize("table", ["replay", "responses", "provider_ids", "health"])
+def test_a_word_for_no_store_is_no_name_of_a_file(table: str, word: str) -> None:
+    with pytest.raises(ConfigError, match=f"line 2: '{word}' would be a file") as caught:
+        parse_settings(f'[{table}]\nstore = "{word}"\n')
+    assert f"./{word}" in caught.value.hint
+    parse_settings(f'[{table}]\nstore = "./{word}"\n')
+
+
 def test_an_absent_server_fails_no_start_and_no_call(tmp_path: Path) -> None:
     async def check(where: str) -> None:
         keeper = open_keeper(ReplaySettings(store=where))
