@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import cache
 from hashlib import blake2b
 from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 import msgspec
 
@@ -64,8 +65,9 @@ def labelled(options: BardoOptions, headers: dict[str, str]) -> BardoOptions:
 def _said(options: BardoOptions, headers: dict[str, str], fields: dict[str, Any] | None) -> CallLabels:
     """Return the names as the client says them."""
     return CallLabels(
-        options.session or _named_by_client(headers, fields),
-        options.agent or _known_agent(headers),
+        # Headers hold other letters than ASCII in percent-encoding.
+        unquote(options.session or _named_by_client(headers, fields)),
+        unquote(options.agent or _known_agent(headers)),
         plain_repository(options.repository or _told_repository(headers, fields)),
     )
 
@@ -89,7 +91,7 @@ def plain_repository(address: str) -> str:
     What stands before the host may be a password, and what follows the path a token: both are left out. A part of the path that looks
     like a key is replaced by a digest.
     """
-    text = address.strip()[:_LONGEST].replace("%40", "@")
+    text = unquote(address.strip()[:_LONGEST])
     scheme = _SCHEME.match(text)
     rest = text[scheme.end() :] if scheme else text
     rest = rest.split("?", 1)[0].split("#", 1)[0]

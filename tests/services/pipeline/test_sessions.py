@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from bardo.context.sessions import call_labels, labelled, plain_repository, session_of
+from bardo.surfaces.gateway.callers import ClientHead
+from bardo.surfaces.gateway.request_options import header_options
 from bardo.values.blocks import TextBlock
 from bardo.values.operations import EmbedRequest
 from bardo.values.request import BardoOptions, Message, Request
@@ -114,6 +116,16 @@ def test_a_repository_has_one_name_and_no_password(address: str, name: str) -> N
     assert call_labels(request("hello", client_headers={"x-codex-turn-metadata": told})).repository == name
     body = {"client_metadata": {"x-codex-turn-metadata": told}}
     assert call_labels(request("hello", body=body)).repository == name
+
+
+def test_a_session_is_named_in_other_letters_than_ascii() -> None:
+    lines = ((b"session-id", "Ausflug nach Köln\x01".encode()), (b"user-agent", b"codex_cli_rs/1"))
+    _, program = ClientHead(lines).passed_on
+    assert program["session-id"] == "Ausflug nach K%C3%B6ln%01"
+    assert call_labels(request("hello", client_headers=program)).session == "Ausflug nach Köln"
+    for said in ("Köln".encode(), b"K%C3%B6ln", "Köln".encode("latin-1")):
+        options = header_options(BardoOptions(), {"headers": [(b"x-bardo-session", said)]})
+        assert call_labels(request("hello", options=options)).session == "Köln"
 
 
 @pytest.mark.parametrize(

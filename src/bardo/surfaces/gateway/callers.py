@@ -9,7 +9,7 @@ from functools import lru_cache
 from itertools import compress
 from operator import itemgetter
 from typing import Any, NamedTuple
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, quote
 
 from bardo.adapters.config.accounts import Account
 from bardo.adapters.config.gateway import GatewaySettings, is_loopback_host
@@ -44,6 +44,7 @@ _CLIENT_HEADERS = frozenset(
         *(name.encode() for name in names_of_headers()),
     )
 )
+_PRINTABLE = bytes(range(0x20, 0x7F))
 _CLIENT_PREFIXES = (b"x-claude-code-", b"x-codex-")
 _KEYS = (b"authorization", b"x-api-key", b"x-goog-api-key", b"api-key")
 GATEWAY_KEY = b"x-bardo-key"
@@ -132,9 +133,8 @@ class ClientHead:
                 if not any(len(one) >= _SHORTEST_SECRET and one in text for one in self.keys):
                     found[key] = f"{found[key]}, {text}" if key in found else text
             elif belongs or name in _CLIENT_HEADERS or name.startswith(_CLIENT_PREFIXES):
-                text = str(value, "latin-1")
-                if text.isascii() and text.isprintable():
-                    program[name.decode()] = text
+                # A name in other letters is another session all the same, and no provider takes a header with such bytes.
+                program[name.decode()] = quote(value, safe=_PRINTABLE)
         return found, program
 
 

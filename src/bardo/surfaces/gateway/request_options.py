@@ -19,7 +19,7 @@ from bardo.dialects.shared.options import (
     read_vitality_header,
 )
 from bardo.surfaces.gateway.callers import FAILOVER_HEADERS, ROUTING_HEADERS, head_of
-from bardo.surfaces.gateway.http import Scope, header
+from bardo.surfaces.gateway.http import Scope, header, headers_of
 from bardo.values.errors import InvalidRequest
 from bardo.values.request import TRACE_HEADERS, BardoOptions, Intent, Request
 
@@ -52,12 +52,12 @@ def header_options(options: BardoOptions, scope: Scope) -> BardoOptions:
     pipeline = read_pipeline(header(scope, b"x-bardo-pipeline") or None, "X-Bardo-Pipeline")
     if pipeline is not None:
         options = msgspec.structs.replace(options, pipeline=pipeline)
-    session = read_session(header(scope, b"x-bardo-session") or None, "X-Bardo-Session")
+    session = read_session(_name(scope, b"x-bardo-session"), "X-Bardo-Session")
     if session:
         options = msgspec.structs.replace(options, session=session)
-    agent = read_label(header(scope, b"x-bardo-agent") or None, "X-Bardo-Agent", "the program that asks")
+    agent = read_label(_name(scope, b"x-bardo-agent"), "X-Bardo-Agent", "the program that asks")
     about = "the repository that the call is about"
-    repository = read_label(header(scope, b"x-bardo-repository") or None, "X-Bardo-Repository", about)
+    repository = read_label(_name(scope, b"x-bardo-repository"), "X-Bardo-Repository", about)
     if agent or repository:
         options = msgspec.structs.replace(
             options, agent=agent or options.agent, repository=repository or options.repository
@@ -81,6 +81,15 @@ def header_options(options: BardoOptions, scope: Scope) -> BardoOptions:
         chose_display=options.chose_display or bool(reasoning),
         allow_loss=(*options.allow_loss, *_split_list(allowed)),
     )
+
+
+def _name(scope: Scope, name: bytes) -> str | None:
+    """Return a name that a header gives: as UTF-8 where it is that, since clients write other letters than ASCII so; None for none."""
+    value = headers_of(scope).get(name, b"")
+    try:
+        return str(value, "utf-8") or None
+    except UnicodeDecodeError:
+        return str(value, "latin-1")
 
 
 def _with_intent(options: BardoOptions, scope: Scope) -> BardoOptions:
