@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from bardo.adapters.long_work import LONG_BYTES, run_by_size, size_of, size_of_reply
+from bardo.adapters.long_work import LONG_BYTES, in_slices, run_by_size, size_of, size_of_reply
 from bardo.planning import exchange
 from bardo.replies.reply_reader import ReplyReader
 from bardo.simulators import Script, Turn
@@ -155,3 +155,21 @@ def test_very_many_messages_are_long_though_their_body_is_not_known() -> None:
 def test_a_reply_is_long_by_what_the_model_wrote_and_by_its_blocks(blocks: tuple[ReplyBlock, ...]) -> None:
     assert size_of_reply(Response(blocks=blocks)) >= LONG_BYTES
     assert size_of_reply(Response(blocks=blocks[: len(blocks) - 1])) < LONG_BYTES
+
+
+def test_others_have_a_turn_between_slices() -> None:
+    async def turns_of_another() -> int:
+        turns = 0
+
+        async def other() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        waiting = asyncio.ensure_future(other())
+        assert [one async for one in in_slices(range(1000))] == [*range(1000)]
+        waiting.cancel()
+        return turns
+
+    assert asyncio.run(turns_of_another()) >= 9

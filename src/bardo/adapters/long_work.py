@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
@@ -16,10 +16,12 @@ LONG_BYTES = 256 * 1024
 """From this size on work goes to a thread; what is shorter takes less than ten milliseconds, and waits for nobody."""
 _MANY_MESSAGES = 1_000
 _MANY_BLOCKS = 500
+_SLICE = 100
 # One thread: several long requests wait for each other, and share the processor with those that are short.
 _LONG_WORK = ThreadPoolExecutor(1, thread_name_prefix="bardo-long")
 
 Result = TypeVar("Result")
+Item = TypeVar("Item")
 
 
 async def run_by_size(size: int, work: Callable[[], Result]) -> Result:
@@ -27,6 +29,14 @@ async def run_by_size(size: int, work: Callable[[], Result]) -> Result:
     if size < LONG_BYTES:
         return work()
     return await asyncio.get_running_loop().run_in_executor(_LONG_WORK, without_collection, work)
+
+
+async def in_slices(items: Iterable[Item]) -> AsyncIterator[Item]:
+    """Yield what a loop works at on the event loop: after some hundred of them others have a turn."""
+    for place, item in enumerate(items, 1):
+        yield item
+        if place % _SLICE == 0:
+            await asyncio.sleep(0)
 
 
 def size_of(request: Request) -> int:

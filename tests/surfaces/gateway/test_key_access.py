@@ -243,6 +243,23 @@ def test_a_key_is_shown_the_models_that_it_may_ask(gateway: KeyedGateway) -> Non
     assert len(get(gateway, "/v1/models", gateway.key()).json()["data"]) > 1
 
 
+@pytest.mark.parametrize("path", ["/v1/models/{}", "/api/v0/models/{}", "/api/show"])
+def test_a_key_is_told_nothing_of_a_model_that_it_may_not_ask(gateway: KeyedGateway, path: str) -> None:
+    def show(name: str, key: str) -> httpx.Response:
+        if "{}" in path:
+            return get(gateway, path.format(name), key)
+        headers = {"authorization": f"Bearer {key}"}
+        return httpx.post(f"{gateway.address}{path}", json={"model": name}, headers=headers)
+
+    every, other = gateway.key(), gateway.key(models=("m2",))
+    listed = get(gateway, "/v1/models", every).json()["data"][0]["id"]
+    assert show(listed, every).status_code == show(listed, gateway.key(models=(listed,))).status_code == 200
+    for name, key in ((listed, TEAM), ("deepseek/m1", TEAM), ("swift", other)):
+        refused = show(name, key)
+        assert refused.status_code == 403
+        assert "the key may not ask" in refused.text
+
+
 def test_anthropics_clients_get_their_own_headers(gateway: KeyedGateway) -> None:
     key = gateway.key(requests_per_minute=2, tokens_per_minute=5_000)
     headers = {"x-api-key": key, "anthropic-version": "2023-06-01"}

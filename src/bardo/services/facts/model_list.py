@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections.abc import Sequence
 
 import msgspec
 
 from bardo.accounting.cost import Price
+from bardo.adapters.long_work import in_slices
 from bardo.adapters.net.keys import Keyring
 from bardo.catalog.agent_rows import picker
 from bardo.planning.route import MAX_MODEL_NAME, Provider, Target, names_of_listed, unknown_model
@@ -23,7 +23,6 @@ from bardo.values.errors import UnknownModel
 from bardo.values.operations import ModelInfo
 from bardo.values.request import Operation
 
-_SLICE = 200
 _MOST_PREFIXES = 3
 """How often a provider's id may stand before a model of it, where others list the names with fewer."""
 
@@ -35,7 +34,7 @@ async def listed_models(directory: ProviderDirectory, *, seconds: float | None =
     Aliases that are no globs stand there too, and where there is any model, workloads.
     """
     models: dict[str, ModelInfo] = {}
-    for bare, target in names_of_listed(await directory.models(seconds=seconds)):
+    async for bare, target in in_slices(names_of_listed(await directory.models(seconds=seconds))):
         # An alias of the operator's, or an effort behind the name, may take the bare name for something else.
         qualified = f"{target.provider.id}/{target.model}"
         name = next((name for name in (bare, qualified) if directory.found(name).model == name), bare)
@@ -56,10 +55,7 @@ async def with_claude_names(directory: ProviderDirectory, models: Sequence[Model
     shown = [one for one in models if one.id.startswith(picker().begins)]
     others = [one for one in models if not one.id.startswith(picker().begins)]
     taken, named = {one.id for one in models}, {(one.provider, one.model) for one in shown}
-    for place, one in enumerate(others):
-        if place % _SLICE == _SLICE - 1:
-            # Providers may list thousands: others have a turn.
-            await asyncio.sleep(0)
+    async for one in in_slices(others):
         if "generate" not in one.operations or (not one.route and (one.provider, one.model) in named):
             continue
         own = (one.id, *(() if one.route else (f"{one.provider}/{one.model}",)))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from bardo._version import __version__
+from bardo.adapters.long_work import in_slices
 from bardo.call.services import Services
 from bardo.dialects import dialect
 from bardo.dialects.ollama.operations import EPOCH, details
@@ -19,7 +20,7 @@ from bardo.surfaces.gateway.answer import Answer
 from bardo.surfaces.gateway.context import GatewayContext
 from bardo.surfaces.gateway.generate import answer_request, read_request
 from bardo.surfaces.gateway.http import Receive, Scope
-from bardo.surfaces.gateway.operations import models_for
+from bardo.surfaces.gateway.operations import check_may_ask, models_for
 from bardo.surfaces.gateway.own_replies import VersionReply
 from bardo.surfaces.gateway.routes import Route
 from bardo.values.events import Finish
@@ -52,10 +53,11 @@ async def loaded_models(context: GatewayContext, route: Route, scope: Scope, rec
 async def show_capabilities(
     context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer
 ) -> None:
-    """Answer what is known of a model. Raises UnknownModel."""
+    """Answer what is known of a model. Raises UnknownModel and Forbidden."""
     fields = decode_object(await context.body(scope, receive))
     # Older clients call it `name`.
     name = optional(fields, "model", str) or required(fields, "name" if fields.get("name") else "model", str)
+    await check_may_ask(context, scope, name)
     if context.services.directory.workload(name) is not None:
         await answer.json(_model_description(name, None, _OF_WORKLOADS, None))
         return
@@ -103,13 +105,15 @@ async def list_local_models(
 ) -> None:
     """Answer with every model that the caller can ask for, as LM Studio lists those on its disk."""
     models = await models_for(context, scope)
-    await answer.json({"object": "list", "data": [_local_model(context.services, one) for one in models]})
+    data = [_local_model(context.services, one) async for one in in_slices(models)]
+    await answer.json({"object": "list", "data": data})
 
 
 async def show_local_model(
     context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer
 ) -> None:
-    """Answer with the model that the path names, as LM Studio does. Raises UnknownModel."""
+    """Answer with the model that the path names, as LM Studio does. Raises UnknownModel and Forbidden."""
+    await check_may_ask(context, scope, route.arrival.model)
     model = await find_model(context.services.directory, route.arrival.model)
     await answer.json(_local_model(context.services, model))
 

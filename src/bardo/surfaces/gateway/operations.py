@@ -13,6 +13,8 @@ from bardo.context.sessions import labelled
 from bardo.dialects import dialect
 from bardo.dialects.shared.dialect import ModelsForm
 from bardo.replies.receipt import call_headers, cost_extension, cost_headers
+from bardo.services.accounts.call_gate import permitted
+from bardo.services.facts.directory import Placement
 from bardo.services.facts.health_report import health_report
 from bardo.services.facts.model_list import find_model, listed_models, with_claude_names
 from bardo.surfaces.gateway.answer import Answer, run_until_disconnect
@@ -71,6 +73,15 @@ async def models_for(context: GatewayContext, scope: Scope) -> list[ModelInfo]:
     return [one for one in models if account.may_ask(one.id, f"{one.provider}/{one.model or one.id}")]
 
 
+async def check_may_ask(context: GatewayContext, scope: Scope, name: str) -> None:
+    """Raise Forbidden for a model that the key of a request may not ask, and so is not told of; and UnknownModel."""
+    directory, account = context.services.directory, caller_of(scope).account
+    if account is None or account.may_ask(directory.meant(name)):
+        return
+    is_workload = directory.workload(name) is not None
+    permitted(account, name, Placement(()) if is_workload else await directory.placement(name, asks=False))
+
+
 async def list_models(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
     """Answer with every model that can be asked for."""
     directory = context.services.directory
@@ -93,7 +104,8 @@ async def list_models(context: GatewayContext, route: Route, scope: Scope, recei
 
 
 async def show_model(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
-    """Answer with the model that the path names. Raises UnknownModel."""
+    """Answer with the model that the path names. Raises UnknownModel and Forbidden."""
+    await check_may_ask(context, scope, route.arrival.model)
     model = await find_model(context.services.directory, route.arrival.model)
     await answer.whole(200, _models_form(route).encode_model(model), ())
 
