@@ -105,6 +105,29 @@ def test_the_client_wins_in_the_other_spelling_of_gemini(said: dict[str, Any], d
     assert len(plain["safetysettings"]) == 1
 
 
+def test_two_spellings_of_one_field_in_the_operators_own_tables_are_sent_once() -> None:
+    row = builtin().provider("gemini")
+    assert row is not None
+    provider = Provider(
+        id="g",
+        row=row,
+        base_url="http://x",
+        extra_body={"generationConfig": {"topK": 1, "seed": 5}, "safety_settings": []},
+        model_extra_body=(("gemini*", {"generation_config": {"top_k": 2}}),),
+    )
+    raw = json.dumps({"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}).encode()
+    request = dialect("gemini").decode_request(raw, Arrival(model="gemini-2.5-flash"))
+    aliases = Aliases({"mine": Alias(model="g/gemini-2.5-flash", extra_body={"safetySettings": [{"category": "c"}]})})
+    at = Target(provider=provider, model="gemini-2.5-flash")
+    body = sent(with_alias_fields(request, aliases.find("mine")), at)[0]
+    assert body["generation_config"] == {"seed": 5, "top_k": 2}
+    assert body["safetySettings"] == [{"category": "c"}]
+    assert not {"generationConfig", "safety_settings"} & body.keys()
+    limits = target(extra_body={"max_tokens": 5}, model_extra_body=(("lab/*", {"max_completion_tokens": 7}),))
+    plain = sent(chat(), limits)[0]
+    assert (plain.get("max_tokens"), plain["max_completion_tokens"]) == (None, 7)
+
+
 def test_every_other_byte_stays_as_the_client_sent_it() -> None:
     raw = b'{"model": "lab/m",  "messages": [{"role": "user", "content": "\\u00e9"}], "seed":15 }'
     request = dialect("openai_chat").decode_request(raw, Arrival())

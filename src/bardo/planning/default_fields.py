@@ -15,7 +15,7 @@ import msgspec
 
 from bardo.catalog.field_refusals import builtin_field_refusals
 from bardo.catalog.forms import WireForm, builtin_forms
-from bardo.catalog.fragments import leaves, merge_fields
+from bardo.catalog.fragments import leaves
 from bardo.catalog.matching import matches_any, plain_id
 from bardo.catalog.rows import DialectName, ProviderRow
 from bardo.dialects import dialect
@@ -119,18 +119,29 @@ def _is_within(path: str, other: str) -> bool:
 
 def _fields_of(target: Target, options: BardoOptions) -> tuple[Mapping[str, Any], tuple[Degradation, ...]]:
     """Return the fields for a target, and what an alias has for another one."""
-    provider = target.provider
-    fields: Mapping[str, Any] = provider.extra_body
+    provider, camel = target.provider, _is_camel(target.provider.row.dialect)
+    fields: Mapping[str, Any] = _laid_over({}, provider.extra_body, camel)
     for glob, own in provider.model_extra_body:
         if matches_any(target.model, (glob,)):
-            fields = merge_fields(fields, own)
+            fields = _laid_over(fields, own, camel)
     if not options.alias_fields:
         return fields, ()
     model = plain_id(options.alias_model)
     if model in (plain_id(target.model), plain_id(f"{provider.id}/{target.model}")):
-        return merge_fields(fields, options.alias_fields), ()
+        return _laid_over(fields, options.alias_fields, camel), ()
     why = f"a default of the alias, for {options.alias_model} alone"
     return fields, tuple(Degradation(name, sent=None, why=why) for name in options.alias_fields)
+
+
+def _laid_over(base: Mapping[str, Any], over: Mapping[str, Any], camel: bool) -> dict[str, Any]:
+    """Return default fields with others merged into them; of what both have, under whichever name for it, `over` wins."""
+    made = dict(base)
+    for name, value in over.items():
+        there = next((one for one in made if _meaning(one, camel) == _meaning(name, camel)), name)
+        own = made.pop(there, None)
+        inner = own if isinstance(own, Mapping) else {}
+        made[name] = _laid_over(inner, value, camel) if isinstance(value, Mapping) else value
+    return made
 
 
 def _below(
