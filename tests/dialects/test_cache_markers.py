@@ -9,6 +9,8 @@ import pytest
 
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
+from bardo.planning.planner import plan
+from bardo.planning.route import Provider, Target
 from bardo.surfaces.library.decoding import provider_row
 from bardo.values.wire import Arrival, WireRequest
 
@@ -174,3 +176,50 @@ def test_a_model_without_cache_points_gets_none() -> None:
     body, lost = converse("anthropic.claude-3-haiku-20240307-v1:0", **MARKED, tools=[tool])
     assert b"cachePoint" not in msgspec.json.encode(body)
     assert lost == ["cache_control"]
+
+
+POINT, HOUR = {"cachePoint": {"type": "default"}}, {"cachePoint": {"type": "default", "ttl": "1h"}}
+
+
+def of_converse(provider: str, model: str) -> tuple[dict[str, Any], list[str]]:
+    """Return what a provider is sent of a Converse client's request with cache points, and what is lost of it."""
+    spec = {"toolSpec": {"name": "look", "inputSchema": {"json": {"type": "object"}}}}
+    body = {
+        "system": [{"text": "Be brief."}, HOUR],
+        "messages": [
+            {"role": "user", "content": [{"text": "Look."}, POINT]},
+            {"role": "assistant", "content": [{"toolUse": {"toolUseId": "c1", "name": "look", "input": {}}}]},
+            {"role": "user", "content": [{"toolResult": {"toolUseId": "c1", "content": [{"text": "Rain."}]}}, POINT]},
+        ],
+        "toolConfig": {"tools": [spec, HOUR]},
+    }
+    request = dialect("bedrock_converse").decode_request(msgspec.json.encode(body), Arrival(model=model))
+    provider_at = Provider(id=provider, row=provider_row(provider), base_url="http://x")
+    attempt = plan(request, Target(provider=provider_at, model=model))
+    sent = msgspec.json.decode(attempt.wire.body)
+    if provider == "bedrock":
+        assert sent == body
+    return sent, [one.what for one in attempt.degraded]
+
+
+def test_cache_points_are_markers_of_what_stands_before_them() -> None:
+    body, lost = of_converse("anthropic", "claude-sonnet-4-5")
+    hour = {**MARK, "ttl": "1h"}
+    assert lost == []
+    assert body["system"][0]["cache_control"] == body["tools"][0]["cache_control"] == hour
+    first, _, last = body["messages"]
+    assert first["content"] == [text("Look.")]
+    assert last["content"][0]["cache_control"] == MARK
+    body, lost = of_converse("openrouter", "anthropic/claude-sonnet-4.5")
+    assert [("cache_control" in str(one["content"])) for one in body["messages"]] == [True, True, False, True]
+    assert lost == ["cache_control"], "Chat has no place for the one of the tools"
+    assert of_converse("bedrock", CLAUDE)[1] == []
+
+
+def test_a_cache_point_with_nothing_before_it_is_reported() -> None:
+    body = {"messages": [{"role": "user", "content": [POINT, {"text": "Hi."}]}]}
+    request = dialect("bedrock_converse").decode_request(msgspec.json.encode(body), Arrival(model="m"))
+    provider = Provider(id="a", row=provider_row("anthropic"), base_url="http://x")
+    attempt = plan(request, Target(provider=provider, model="claude-sonnet-4-5"))
+    assert b"cache" not in attempt.wire.body
+    assert "content.bedrock_converse" in {one.what for one in attempt.degraded}

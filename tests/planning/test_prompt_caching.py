@@ -305,10 +305,24 @@ def test_markers_stand_where_nova_takes_them(body: dict[str, Any]) -> None:
     assert told.sent["markers"][0] == "system"
 
 
-def test_the_mark_of_the_whole_becomes_markers_of_parts_at_openrouter() -> None:
-    sent, [told] = placed(AUTOMATIC, ("openrouter", "anthropic/claude-sonnet-4.5"))
-    assert sent["messages"][0]["content"][-1]["cache_control"] == MARKER
-    assert "system" in told.sent["markers"]
+def parts_marked(messages: list[dict[str, Any]]) -> list[tuple[int, str]]:
+    """Return which messages hold a marker of Chat's, and the role of each."""
+    return [(at, one["role"]) for at, one in enumerate(messages) if "cache_control" in json.dumps(one["content"])]
+
+
+@pytest.mark.parametrize("provider", ["openrouter", "qwen", "litellm"])
+def test_markers_stand_where_the_client_set_them_in_chat_and_the_mark_of_the_whole_at_its_end(provider: str) -> None:
+    at = (provider, "anthropic/claude-sonnet-4.5")
+    sent, told = placed(AUTOMATIC, at)
+    assert parts_marked(sent["messages"]) == [(len(TURNS), TURNS[-1]["role"])]
+    assert told == []
+    result = {"type": "tool_result", "tool_use_id": "c", "content": "Rain."}
+    call = {"type": "tool_use", "id": "c", "name": "look", "input": {}}
+    turns = [*TURNS, {"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]
+    sent, told = placed({**MARKED, "cache_control": MARKER, "messages": turns}, at)
+    assert parts_marked(sent["messages"]) == [(0, "system"), (len(turns), "tool")]
+    assert sent["messages"][0]["content"][-1]["cache_control"] == {**MARKER, "ttl": "1h"}
+    assert told == []
 
 
 def test_models_that_need_breakpoints_get_one_behind_the_system_prompt() -> None:

@@ -458,6 +458,7 @@ def test_the_window_of_a_login_goes_before_that_of_a_key() -> None:
         {**limit, "credits": money},
         {**limit, "rate_limits": own, "metered_limit_name": "codex_spark", "credits": money},
     ]
+    assert _rate_limits({**headers, "x-codex-plan-type": "pro"}, 0.0) == [{**limit, "plan_type": "pro"}]
     of_key = {name: value for name, value in headers.items() if "ratelimit" in name}
     window = {"used_percent": 75.0, "window_minutes": 1, "reset_at": 160}
     assert _rate_limits(of_key, 100.0) == [{"type": "codex.rate_limits", "rate_limits": {"primary": window}}]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from bardo.dialects.bedrock_converse.errors import decode_error, encode_error, error_headers
 from bardo.dialects.bedrock_converse.reply_in import Decoder
 from bardo.dialects.bedrock_converse.reply_out import Encoder, encode_response
-from bardo.dialects.bedrock_converse.request_in import decode_request
+from bardo.dialects.bedrock_converse.request_in import decode_request, with_markers
 from bardo.dialects.bedrock_converse.request_out import DECLARATION, encode_body, encode_control, request_path
 from bardo.dialects.bedrock_converse.usage import TOKEN_COUNT, time_fields
 from bardo.dialects.bedrock_converse.wire import CITATIONS, MARKER, NAME, REASONS
@@ -26,6 +26,7 @@ DIALECT = Dialect(
     request_path=request_path,
     encode_body=encode_body,
     encode_control=encode_control,
+    as_functions=with_markers,
     reply=ReplyDeclaration(
         citations=CITATIONS,
         expresses=frozenset(

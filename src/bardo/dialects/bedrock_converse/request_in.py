@@ -5,7 +5,8 @@ What a block or a tool holds beside what is read is carried in its own shape.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -14,6 +15,7 @@ from bardo.dialects.bedrock_converse.wire import (
     ADDITIONAL,
     AMOUNTS,
     FIELD,
+    MARKER,
     NAME,
     SAMPLING,
     SIGNED_BLOCKS,
@@ -364,3 +366,44 @@ def _effort(word: str) -> Effort | None:
         if effort == word:
             return effort
     raise InvalidRequest(f"{ADDITIONAL} asks for effort {word!r}", hint=f"use {', '.join(EFFORTS)}", param=ADDITIONAL)
+
+
+def with_markers(request: Request) -> Request:
+    """Return a request with Anthropic's markers in place of its cache points, for a provider of another dialect.
+
+    A point marks the block or the function before it. One without such a thing before it stays, and is lost like other blocks.
+    """
+    tools = _marked(
+        request.tools, lambda tool: tool.carried.fields if tool.hosted and tool.carried is not None else None
+    )
+    messages = [(message, _marked(message.blocks, _value)) for message in request.messages]
+    changed = [one if one.blocks is blocks else msgspec.structs.replace(one, blocks=blocks) for one, blocks in messages]
+    if tools is request.tools and all(one is other for one, other in zip(changed, request.messages, strict=True)):
+        return request
+    return msgspec.structs.replace(request, tools=tools, messages=tuple(changed), body=None, body_bytes=b"")
+
+
+def _value(block: Block) -> Any:
+    return block.value if isinstance(block, UnknownBlock) else None
+
+
+Entry = TypeVar("Entry", Block, Tool)
+
+
+def _marked(entries: tuple[Entry, ...], value: Callable[[Entry], Any]) -> tuple[Entry, ...]:
+    """Return blocks or tools without the cache points among them, and those before these with a marker."""
+    found: list[Any] = []
+    for entry in entries:
+        own = value(entry)
+        point = own.get("cachePoint") if isinstance(own, dict) and len(own) == 1 else None
+        before: Any = found[-1] if found else None
+        if before is None or isinstance(before, UnknownBlock | ReasoningBlock) or getattr(before, "hosted", False):
+            point = None
+        if not isinstance(point, dict):
+            found.append(entry)
+            continue
+        ttl = {"ttl": point["ttl"]} if point.get("ttl") else {}
+        fields = {} if before.carried is None else before.carried.fields
+        carried = Carried(NAME, {**fields, MARKER: {"type": "ephemeral", **ttl}})
+        found[-1] = msgspec.structs.replace(before, carried=carried)
+    return entries if len(found) == len(entries) else tuple(found)

@@ -77,6 +77,7 @@ DIALECT = Dialect(
         shared=frozenset({"service_tier"}),
     ),
     as_functions=with_plain_choice,
+    marks_messages=frozenset({"cache_control"}),
     open_decoder=_open_decoder,
     open_encoder=lambda request, arrival: ChatEncoder(request),
     encode_response=encode_response,

@@ -290,6 +290,17 @@ class MessageWriter:
             self._losses.lose("reasoning", style or "text", why, sent=sent, key=f"{style} {sent}")
 
     def _add_prompted(self, message: Message, written: list[JsonObject]) -> None:
+        """Add the messages of the system or the user; a marker of the message as a whole stands at the end of the last of them."""
+        before = len(written)
+        self._add_parts(message, written)
+        if message.carried is None or self._own or not (marks := self._losses.own_fields(message.carried)):
+            return
+        for last in reversed(written[before:]):
+            if last["content"]:
+                last["content"] = _marked(last["content"], marks)
+                break
+
+    def _add_parts(self, message: Message, written: list[JsonObject]) -> None:
         """Add the messages of the system or the user: results of tools are messages of their own, and go first."""
         results: list[ToolResultBlock] = []
         others: list[Block] = []
@@ -337,8 +348,7 @@ class MessageWriter:
         content = self._content(parts)
         carried = result.carried
         if carried is not None and content and not self._own and (marks := self._losses.own_fields(carried)):
-            written = parts_of_content(content)
-            content = [*written[:-1], {**written[-1], **marks}]
+            content = _marked(content, marks)
         if not result.call_id and result.name:
             return {"role": "function", "name": result.name, "content": content}
         message = {"role": "tool", "tool_call_id": result.call_id, "content": content}
@@ -430,6 +440,12 @@ def call_object(call_id: str, name: str, arguments: str, carried: JsonObject) ->
     if others.get("type") == "custom":
         return {"id": call_id, "type": "custom", "custom": {"name": name, "input": arguments, **more}, **others}
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments, **more}, **others}
+
+
+def _marked(content: Content, marks: JsonObject) -> list[JsonObject]:
+    """Return a message's content with the fields of a marker in its last part."""
+    *parts, last = parts_of_content(content)
+    return [*parts, {**last, **marks}]
 
 
 def parts_of_content(content: Content | None) -> list[JsonObject]:

@@ -330,7 +330,8 @@ class Dialect:
 
     For clients, where they may call bardo in it: `reply` says what of a reply can be expressed. `decode_request` reads a request and
     raises InvalidRequest, naming the field. `as_functions` puts tools, calls, results and choices of
-    tools that only this dialect has as plain functions, for a target that speaks another, and `own_tools_as_functions` those of its tools
+    tools that only this dialect has as plain functions, and marks that only it has as Anthropic's,
+    for a target that speaks another, and `own_tools_as_functions` those of its tools
     for a server of this dialect that takes no others; a request without them is returned itself, and the encoder of the reply puts them
     back. `open_encoder` begins to write one streamed reply,
     `encode_response` writes a whole one, with `response.bardo` under `bardo` where it is not empty. `encode_error` writes an error body

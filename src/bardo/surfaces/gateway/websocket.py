@@ -755,6 +755,8 @@ def _limit_of_login(name: str, headers: dict[str, str]) -> dict[str, Any] | None
     if not windows:
         return None
     told = {"type": _RATE_LIMITS, "rate_limits": windows, "metered_limit_name": name.replace("-", "_")}
+    if plan := headers.get("x-codex-plan-type"):
+        told["plan_type"] = plan
     has, unlimited = (_TRUTHS.get(headers.get(f"x-codex-credits-{one}", "").lower()) for one in _CREDITS)
     if has is not None and unlimited is not None:
         balance = headers.get("x-codex-credits-balance")
