@@ -19,6 +19,7 @@ from bardo.adapters.net.keys import Keyring
 from bardo.adapters.stores.log import LogRow
 from bardo.call.open import open_call
 from bardo.call.reply import LiveReply
+from bardo.call.unary import embed
 from bardo.dialects import dialect
 from bardo.replies.forwarding import ReplyUpdate
 from bardo.services.facts.directory import ProviderDirectory
@@ -335,6 +336,42 @@ def test_cancelling_before_the_reply_is_noted_and_hangs_up() -> None:
             await task
         assert bench.transport.abandoned
         assert [row.outcome for row in bench.rows] == ["cancelled"]
+
+    bench = Bench({"one": FakeReply()})
+    run(work)
+
+
+@pytest.mark.parametrize("operation", ["generate", "embed"])
+def test_a_call_that_is_cancelled_while_its_error_is_explained_is_in_the_log(operation: str) -> None:
+    """A call that is not leaves what it took of its key's limits taken for good."""
+
+    async def work() -> None:
+        listing = asyncio.Event()
+
+        async def refuse(call: Call) -> FakeReply:
+            if call.method == "GET":
+                listing.set()
+                await asyncio.Event().wait()
+            return FakeReply(status=404, headers=JSON, chunks=[b'{"error": {"message": "no such model"}}'])
+
+        bench.configure(ProviderEntry(id="one", preset="openai", api_key_env="KEY"))
+        bench.transport._handler = refuse
+        model = "one/text-embedding-m"
+        fields = {"model": model, "input": ["a"]}
+        vectors = dialect("openai_chat").embeddings
+        assert vectors is not None
+        asked = vectors.decode_request(msgspec.json.encode(fields), Arrival())
+        task: asyncio.Future[Any]
+        if operation == "generate":
+            task = asyncio.ensure_future(open_call(bench.services, request(model=model)))
+        else:
+            task = asyncio.ensure_future(embed(bench.services, asked))
+        await listing.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert [row.outcome for row in bench.rows] == ["cancelled"]
+        await bench.services.directory.close()
 
     bench = Bench({"one": FakeReply()})
     run(work)

@@ -366,9 +366,14 @@ class LiveReply:
 
     async def end_unanswered(self, problem: BardoError) -> BardoError:
         """End a call of which no reply began, and return the error that its caller gets."""
-        if self.call.layers is not None:
-            await self.call.layers.fail()
-        final = await self.call.final(problem, self.request.model)
+        try:
+            if self.call.layers is not None:
+                await self.call.layers.fail()
+            final = await self.call.final(problem, self.request.model)
+        except asyncio.CancelledError as cancelled:
+            # Its client has left while models near to the one that was refused were looked for.
+            self.log_cancelled(cancelled)
+            raise
         self.log("error", final)
         self.call.judge(escalated=isinstance(problem, ProviderError))
         final.cost_nanos = self.cost.nanos

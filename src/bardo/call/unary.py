@@ -144,16 +144,25 @@ class UnaryCall(Generic[Result]):
             lost = await self._run_layers(placed.targets)
             return await self._follow(course_of(self.request, list(placed.targets)), (*placed.skipped, *lost))
         except BardoError as problem:
-            final = await self.call.final(problem, self.request.model)
+            try:
+                final = await self.call.final(problem, self.request.model)
+            except asyncio.CancelledError as cancelled:
+                # Its client has left while models near to the one that was refused were looked for.
+                self._log_cancelled(cancelled)
+                raise
             self.log("error", error=final)
             raise final from final.__cause__
         except asyncio.CancelledError as cancelled:
-            stopped = shutdown_of(cancelled)
-            self.log("cancelled" if stopped is None else "error", error=stopped)
+            self._log_cancelled(cancelled)
             raise
         except Exception as mistake:
             self.log("error", error=InternalError(f"a mistake in bardo: {type(mistake).__name__}"))
             raise
+
+    def _log_cancelled(self, cancelled: asyncio.CancelledError) -> None:
+        """Write a call that was cancelled into the log: as failed where the server stopped, not its client."""
+        stopped = shutdown_of(cancelled)
+        self.log("cancelled" if stopped is None else "error", error=stopped)
 
     async def _run_layers(self, targets: tuple[Target, ...]) -> tuple[Degradation, ...]:
         """Have the layers work on the request that work on whatever is sent, and return what was lost. Raises BardoError."""
