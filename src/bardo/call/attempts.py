@@ -109,15 +109,23 @@ class Race:
 
         Raises the BardoError of the last attempt where each of them failed.
         """
+        winner: OpenedReply | None = None
         try:
             self._start(first)
             done, _ = await asyncio.wait(self._tasks, timeout=seconds)
             other = None if done else second()
             if other is not None:
                 self._start(other)
-            return await self._winner()
+            winner = await self._winner()
+            return winner
         finally:
-            await self._end()
+            try:
+                await self._end()
+            except asyncio.CancelledError:
+                # The client has left while who lost hung up: nobody gets the winner any more.
+                if winner is not None:
+                    await winner.close()
+                raise
 
     def _start(self, opened: OpenedReply) -> None:
         self._tasks[asyncio.create_task(self._open(opened))] = opened
