@@ -8,16 +8,17 @@ import os
 import socket
 import threading
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bardo.adapters.net.client import Call, Deadlines, HttpTransport, Reply
 from bardo.adapters.net.connection import HttpConnection
 from bardo.adapters.net.fake import FakeReply
-from bardo.values.errors import BrokenStream, Unreachable, UpstreamTimeout
+from bardo.values.errors import BrokenStream, InternalError, Unreachable, UpstreamTimeout
 from support.patience import PATIENCE
 from support.tiny_provider import USUAL, Stage, TinyProvider, answering, asked, played, real, speaking
 
@@ -33,6 +34,29 @@ def test_one_connection_serves_calls_in_turn_and_is_closed_with_the_transport() 
         assert (len(provider.calls), provider.connections) == (5, 1)
         await transport.close()
         await asyncio.wait_for(provider.all_closed.wait(), PATIENCE)
+
+    provider = TinyProvider(answering(OK))
+    real(provider, scene)
+
+
+def test_a_call_that_connects_while_the_transport_is_closed_is_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scene(transport: HttpTransport, url: str) -> None:
+        connects, goes_on, resolve = asyncio.Event(), asyncio.Event(), transport._resolved
+
+        async def resolve_later(host: str, port: int) -> Sequence[Any]:
+            connects.set()
+            await goes_on.wait()
+            return await resolve(host, port)
+
+        monkeypatch.setattr(transport, "_resolved", resolve_later)
+        asking = asyncio.ensure_future(asked(transport, url))
+        await connects.wait()
+        await transport.close()
+        goes_on.set()
+        with pytest.raises(InternalError, match="was closed during a call"):
+            await asking
+        await asyncio.wait_for(provider.all_closed.wait(), PATIENCE)
+        assert provider.calls == []
 
     provider = TinyProvider(answering(OK))
     real(provider, scene)

@@ -139,7 +139,11 @@ class HttpTransport:
         problem: BardoError
         try:
             async with asyncio.timeout_at(min(patience, until)):
-                return await self._connected(address)
+                connection = await self._connected(address)
+            if not self._closed:
+                return connection
+            connection.abort()
+            problem = problems.closed()
         except TimeoutError:
             problem = out_of_time() if until < patience else problems.no_connection_in_time(call, deadlines)
         except ProxyRefused as refusal:
