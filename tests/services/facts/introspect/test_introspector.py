@@ -135,6 +135,56 @@ def test_what_a_server_said_holds_until_it_is_gone() -> None:
     run(scenario, handler)
 
 
+def test_what_a_server_said_that_was_lost_before_its_answer_came_does_not_hold() -> None:
+    asked, answers = asyncio.Event(), asyncio.Event()
+
+    async def handler(call: Call) -> FakeReply:
+        asked.set()
+        await answers.wait()
+        return FakeReply(chunks=[json.dumps(LISTED).encode()])
+
+    async def scenario(introspector: Introspector, transport: FakeTransport, clock: Clock) -> None:
+        introspector.facts(provider(), "m")
+        await asked.wait()
+        introspector.note_loss(provider())
+        answers.set()
+        await introspector.settle()
+        assert introspector.facts(provider(), "m") is None
+        await introspector.settle()
+        assert introspector.facts(provider(), "m") == LiveFacts(control=("toggle",), off=True)
+
+    run(scenario, handler)
+
+
+def test_a_call_that_is_answered_while_its_server_is_asked_anew_leaves_the_question_after_it() -> None:
+    asked, answers = asyncio.Event(), asyncio.Event()
+    answers.set()
+
+    async def handler(call: Call) -> FakeReply:
+        asked.set()
+        await answers.wait()
+        return FakeReply(status=503)
+
+    async def scenario(introspector: Introspector, transport: FakeTransport, clock: Clock) -> None:
+        target = Target(provider=provider(), model="m")
+        introspector.facts(provider(), "m")
+        await introspector.settle()
+        clock.now += 301
+        asked.clear()
+        answers.clear()
+        introspector.facts(provider(), "m")
+        await asked.wait()
+        introspector.note_answer(target)
+        answers.set()
+        await introspector.settle()
+        introspector.note_answer(target)
+        introspector.facts(provider(), "m")
+        await introspector.settle()
+        assert len(transport.calls) == 3
+
+    run(scenario, handler)
+
+
 def test_a_server_of_weights_is_asked_again_beside_calls_and_a_hosted_one_is_not() -> None:
     async def scenario(introspector: Introspector, transport: FakeTransport, clock: Clock) -> list[int]:
         counts = []

@@ -85,6 +85,8 @@ class Introspector:
         self._adapters = builtin_adapters() if adapters is None else adapters
         self._asked: dict[Key, _Introspection] = {}
         self._asking: dict[Key, asyncio.Task[_Introspection]] = {}
+        self._outdated: set[Key] = set()
+        """Of what is being asked, what a server may say that is gone since."""
         self._revisions: dict[str, int] = {}
 
     def facts(self, provider: Provider, model: str) -> LiveFacts | None:
@@ -145,6 +147,7 @@ class Introspector:
         for (address, _), asked in self._asked.items():
             if address in provider.base_urls and not asked.problem:
                 asked.lost = True
+        self._outdated.update(key for key in self._asking if key[0] in provider.base_urls)
 
     def _adapter(self, provider: Provider) -> Adapter | None:
         """Return what asks a provider's servers; None where nothing does, or only clients have a credential for it."""
@@ -209,18 +212,22 @@ class Introspector:
         if task is None:
             task = asyncio.get_running_loop().create_task(self._ask(adapter, provider, model))
             self._asking[key] = task
-            task.add_done_callback(lambda done: self._note(key, done))
+            before = self._asked.get(key)
+            retries = before is not None and before.due
+            task.add_done_callback(lambda done: self._note(key, done, retries=retries))
         return task
 
-    def _note(self, key: Key, task: asyncio.Task[_Introspection]) -> None:
+    def _note(self, key: Key, task: asyncio.Task[_Introspection], *, retries: bool) -> None:
+        is_outdated = key in self._outdated
+        self._outdated.discard(key)
         del self._asking[key]
         if task.cancelled():
             return
         # Names come from callers: a server that knows any name must not fill the memory.
         if len(self._asked) >= _MOST_KEPT:
             del self._asked[next(iter(self._asked))]
-        before, found = self._asked.get(key), task.result()
-        found.retried = before is not None and before.due
+        found = task.result()
+        found.retried, found.lost = retries, is_outdated and not found.problem
         self._asked[key] = found
         self._revisions[key[0]] = self._revisions.get(key[0], 0) + 1
 
