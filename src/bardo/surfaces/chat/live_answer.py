@@ -66,7 +66,8 @@ class LiveAnswer(Generic[Part]):
         """Show these messages in the place of what was shown, however long the service makes that take. Raises ChatFailure."""
         self._ending.set()
         self._changed.set()
-        await self._task
+        # A bot that stops shows its last words behind what is being sent, of which nobody would know the message.
+        await asyncio.shield(self._task)
         for tried in range(_FINAL_TRIES):
             await self._sleep_until_allowed()
             try:
