@@ -50,10 +50,11 @@ def data_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @pytest.fixture
 def reused() -> Iterator[None]:
     """Keep what may be kept of earlier requests in one test, whatever BARDO_REUSE says."""
-    before = reuse.is_on()
+    before, most = reuse.is_on(), reuse.most_bytes()
     reuse.turn(True)
     yield
     reuse.turn(before)
+    reuse.limit(most)
 
 
 def pytest_configure(config: pytest.Config) -> None:

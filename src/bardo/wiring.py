@@ -433,12 +433,14 @@ def assemble(
     # Last, because it starts a thread: nothing is left behind where the configuration was wrong.
     lasting.open()
     try:
-        return _assembled(
+        assembly = _assembled(
             settings, lasting, directory, keyring, listings, environment, accounts=accounts, for_clients=for_clients
         )
     except BaseException:
         lasting.abandon()
         raise
+    reuse.limit(settings.gateway.max_reuse_bytes)
+    return assembly
 
 
 def _assembled(

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from bardo import reuse
 from bardo.reuse import ANSWER_PLANS
 from bardo.structured.apply import apply
 from bardo.structured.extraction import Provenance
@@ -281,6 +282,7 @@ def test_one_schema_at_one_target_has_one_plan() -> None:
 
 @pytest.mark.usefixtures("reused")
 def test_what_is_kept_of_many_schemas_is_bounded_and_dropped_whole() -> None:
+    reuse.limit(200_000)
     first = checker({"const": "first"})
     for number in range(300):
         checker({"const": number})

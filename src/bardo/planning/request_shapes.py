@@ -92,8 +92,9 @@ def plan_shape(request: Request, target: Target, facts: TargetFacts, knowledge: 
     if kept is not None:
         return kept
     # A caller of the library may change its dictionaries later.
-    made = _made(copy.deepcopy(bare(request)), target, facts, knowledge)
-    knowledge.plans.keep(place, row, facts, made)
+    asked = copy.deepcopy(bare(request))
+    made = _made(asked, target, facts, knowledge)
+    knowledge.plans.keep(place, row, facts, made, holds=asked)
     return made
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from bardo.catalog.request_shapes import NameRule, RequestShape
-from bardo.reuse import TOOL_SCHEMAS
+from bardo.reuse import TOOL_SCHEMAS, size_of
 from bardo.structured.rewrite import Inexpressible, RewrittenSchema, rewrite
 from bardo.structured.rewrite.keywords import in_new_words, parts, with_parts
 from bardo.structured.subsets import subset
@@ -197,7 +197,7 @@ def written_tool_schemas(tools: tuple[Tool, ...], shape: RequestShape) -> Writte
         return _written(tools, shape)
     # A caller of the library may change its dictionaries later.
     found: tuple[WrittenTools | None] = TOOL_SCHEMAS.of(
-        (shape, key), lambda: (_written(copy.deepcopy(tools), shape),), len(key)
+        (shape, key), lambda: (_written(copy.deepcopy(tools), shape),), lambda made: size_of((key, made))
     )
     return found[0]
 

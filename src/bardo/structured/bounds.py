@@ -43,20 +43,22 @@ _LISTS = ("allOf", "anyOf", "oneOf")
 _SINGLE = ("not", "if", "then", "else")
 
 
-def check_schema(schema: JsonSchema) -> None:
-    """Raise InvalidRequest for a schema that nests or branches beyond the bounds."""
+def check_schema(schema: JsonSchema) -> int:
+    """Return the signs of a schema's patterns, each repetition written out. Raises InvalidRequest beyond the bounds."""
     if isinstance(schema, bool):
-        return
+        return 0
     if _deeper_than(schema, MAX_SCHEMA_DEPTH):
         raise _too_much(f"the schema nests deeper than {MAX_SCHEMA_DEPTH} levels")
     if _Branches(schema).most() > MAX_BRANCHES:
         raise _too_much(f"one place of the schema branches into more than {MAX_BRANCHES:,} alternatives")
-    if sum(map(_pattern_work, _patterns(schema))) > MAX_PATTERN_WORK:
+    signs = sum(map(_pattern_work, _patterns(schema)))
+    if signs > MAX_PATTERN_WORK:
         raise InvalidRequest(
             f"the patterns of the schema repeat more than {MAX_PATTERN_WORK:,} signs",
             hint="write smaller numbers in { }, and say lengths by minLength and maxLength",
             param="schema",
         )
+    return signs
 
 
 def _patterns(schema: Json) -> Iterator[str]:

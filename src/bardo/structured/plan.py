@@ -108,7 +108,7 @@ def plan(
     judge = checker(schema)
     around = RequestConditions(thinking=thinking, streaming=streaming, tools=tools)
     key = (target, around, prefer_schema_enforcement, mode, name, guidance)
-    made: StructuredPlan = ANSWER_PLANS.of((judge, *key), lambda: _make_plan(judge, *key), judge.size)
+    made: StructuredPlan = ANSWER_PLANS.of((judge, *key), lambda: _make_plan(judge, *key), lambda _: judge.size)
     return made
 
 
@@ -142,7 +142,9 @@ def _make_plan(
 
 
 def _rewritten(judge: Checker, name: str) -> RewrittenSchema:
-    found: RewrittenSchema = ANSWER_PLANS.of((judge, name), lambda: rewrite(judge.schema, subset(name)), judge.size)
+    found: RewrittenSchema = ANSWER_PLANS.of(
+        (judge, name), lambda: rewrite(judge.schema, subset(name)), lambda _: judge.size
+    )
     return found
 
 

@@ -12,6 +12,7 @@ import msgspec
 
 from bardo.adapters.config.mistakes import Place
 from bardo.dialects import DEFAULT_DIALECT, dialect
+from bardo.reuse import MOST_BYTES
 from bardo.values.errors import BardoError, ConfigError, HeadersTooLarge, Overloaded
 
 if TYPE_CHECKING:
@@ -173,6 +174,7 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     max_pipelined_requests: Count = _BOUNDS.max_pipelined_requests
     max_reply_bytes: Count = 64 * 1024 * 1024
     max_stream_bytes: Count = 256 * 1024 * 1024
+    max_reuse_bytes: Annotated[int, msgspec.Meta(ge=0)] = MOST_BYTES
     keep_alive_seconds: Silence = 15.0
     unasked_thinking: bool = False
     client_pipelines: tuple[str, ...] = ()

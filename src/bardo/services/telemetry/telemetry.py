@@ -19,6 +19,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 
+from bardo import reuse
 from bardo.adapters.chance import CHANCE
 from bardo.adapters.config.settings import TelemetrySettings
 from bardo.adapters.log_filter import SecretFilter
@@ -176,6 +177,13 @@ class CallMetrics:
         self._sessions_begun = client.Counter(
             "bardo_sessions", "Sessions that began, by the names that clients give them.", registry=registry
         )
+        self._reused, self._reusable = (
+            client.Gauge(name, what, registry=registry, multiprocess_mode="max")
+            for name, what in (
+                ("bardo_reuse_bytes", "Bytes kept of earlier requests to save work, of the worker that keeps most."),
+                ("bardo_reuse_max_bytes", "Bytes that one worker may keep of earlier requests."),
+            )
+        )
         self._agents = {row.agent for row in caller_rows()}
         self._sessions: dict[tuple[str | None, str], None] = {}
 
@@ -219,6 +227,12 @@ class CallMetrics:
                 self._agent_cost.labels(agent).inc(row.cost_usd)
         if row.session:
             self._note_session((row.key_id, row.session))
+        self._note_reuse()
+
+    def _note_reuse(self) -> None:
+        """Set what this process keeps: another worker may be asked for the metrics."""
+        self._reused.set(reuse.held_bytes())
+        self._reusable.set(reuse.most_bytes())
 
     def _note_session(self, session: tuple[str | None, str]) -> None:
         """Count a session of which no call was seen lately by this process."""
@@ -232,6 +246,7 @@ class CallMetrics:
 
     def page(self) -> tuple[bytes, str]:
         """Return the metrics of all workers as Prometheus reads them, and their content type."""
+        self._note_reuse()
         registry = self._registry
         if self._shared:
             registry = self._client.CollectorRegistry()
