@@ -145,7 +145,7 @@ async def _call(pipeline: Pipeline, directory: ProviderDirectory, request: Reque
         raise AssertionError("nothing is kept here")
 
     async def call() -> None:
-        layers = pipeline.of_call(request, tenant="t")
+        layers = await pipeline.of_call(request, tenant="t")
         if layers is not None:
             changed = await pipeline.before_route(layers, request, never)
             await pipeline.after_route(layers, changed, targets)

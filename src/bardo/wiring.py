@@ -61,7 +61,7 @@ from bardo.catalog.load import builtin
 from bardo.catalog.meaningful import builtin_meaningful
 from bardo.catalog.models import builtin_models
 from bardo.catalog.parameters import builtin_parameters
-from bardo.catalog.prices import price_rows
+from bardo.catalog.prices import price_lists, price_rows
 from bardo.catalog.replay import builtin_replay
 from bardo.catalog.request_shapes import builtin_shape_rules
 from bardo.catalog.shared_fields import shared_rows
@@ -127,6 +127,7 @@ _TABLES: tuple[Callable[[], object], ...] = (
     features,
     ladders,
     picker,
+    price_lists,
     price_rows,
     price_table,
     hosted_tools,

@@ -94,7 +94,7 @@ class ItemPlanner:
         Raises BardoError where the request must not be sent.
         """
         pipeline = self._services.pipeline
-        layers = None if pipeline is None else pipeline.of_operation(request, tenant=batch.tenant)
+        layers = None if pipeline is None else await pipeline.of_operation(request, tenant=batch.tenant)
         if pipeline is None or layers is None:
             return request, None
         after = await run_on_request(pipeline, layers, request, placed.targets)
@@ -144,7 +144,7 @@ class ItemPlanner:
         request = with_rules(request, batch)
         placed = self._permitted(batch, request, await self._services.routing.placement(request.model))
         pipeline, kept = self._services.pipeline, None
-        layers = None if pipeline is None else pipeline.of_operation(request, tenant=batch.tenant)
+        layers = None if pipeline is None else await pipeline.of_operation(request, tenant=batch.tenant)
         if pipeline is not None and layers is not None:
             request, lost = await run_on_inputs(pipeline, layers, request, placed.targets)
             kept = layers.kept(lost)

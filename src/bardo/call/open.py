@@ -182,7 +182,9 @@ async def _begin(
         return
 
     pipeline, session, may_forward = None if call.judges else services.pipeline, "", call.may_forward
-    layers = None if pipeline is None else pipeline.of_call(request, tenant=call.tenant, client_key=call.client_key)
+    layers = (
+        None if pipeline is None else await pipeline.of_call(request, tenant=call.tenant, client_key=call.client_key)
+    )
     warms = layers is not None and layers.plan.has("affinity")
     if pipeline is not None and layers is not None:
         live.call.use_layers(layers)

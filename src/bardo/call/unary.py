@@ -169,7 +169,7 @@ class UnaryCall(Generic[Result]):
         pipeline = self.services.pipeline
         if pipeline is None:
             return ()
-        layers = pipeline.of_operation(self.request, tenant=self.call.tenant, client_key=self.call.client_key)
+        layers = await pipeline.of_operation(self.request, tenant=self.call.tenant, client_key=self.call.client_key)
         if layers is None:
             return ()
         self.call.use_layers(layers)

@@ -32,7 +32,7 @@ async def corrected_after(folder: Path, counted: int | None) -> int:
     )
     pipeline = services.pipeline
     assert pipeline is not None
-    assert pipeline.of_call(Request(model="m", messages=(), options=BardoOptions(pipeline="fast"))) is not None
+    assert await pipeline.of_call(Request(model="m", messages=(), options=BardoOptions(pipeline="fast"))) is not None
     before = services.estimates.corrected(1000, "lab", "m")
     if counted is not None:
         services.estimates.learn_measured(1000, counted, "lab", "m")

@@ -138,7 +138,7 @@ def running(layers: Sequence[str]) -> Iterator[Callable[[Request], object]]:
         targets = loop.run(directory.placement("m")).targets
 
         async def call(request: Request) -> None:
-            of_call = pipeline.of_call(request, tenant="t")
+            of_call = await pipeline.of_call(request, tenant="t")
             assert of_call is not None
             changed = await pipeline.before_route(of_call, request, never)
             await pipeline.after_route(of_call, changed, targets)

@@ -21,9 +21,9 @@ from support.patience import PATIENCE, read_line
 from support.raw import RawClient, post
 from support.talk import CLIENTS, SCHEMA, ask, body_for
 
-# Serves a configuration, and says afterwards which files and modules requests have opened.
+# Serves a configuration, and says afterwards which files and modules requests have opened, those that threads opened only where asked.
 _WATCHED = """
-import json, sys
+import json, sys, threading
 from bardo.server.serving import BackgroundServer
 from bardo.adapters.config.settings import load_settings
 from bardo.surfaces.gateway.main import gateway_of
@@ -31,6 +31,8 @@ from bardo.surfaces.gateway.main import gateway_of
 opened = set()
 
 def watch(event, arguments):
+    if len(sys.argv) > 2 and not threading.current_thread().name.startswith(sys.argv[2]):
+        return
     if event == "open" and isinstance(arguments[0], str):
         opened.add(arguments[0])
     if event == "import" and arguments[0] not in sys.modules:
@@ -100,6 +102,27 @@ def test_a_request_opens_no_module_and_no_file_of_bardo(tmp_path: Path) -> None:
         found = json.loads(read_line(running.stdout))
     own = str(tmp_path / "log.db")
     assert [one for one in found if not one.startswith(own)] == []
+
+
+@pytest.mark.parametrize("thread", ["", "bardo-background-server"], ids=["in any thread", "on the event loop"])
+def test_the_first_call_with_layers_waits_for_no_module_and_no_table(tmp_path: Path, thread: str) -> None:
+    """Layers that the configuration has are there before the first call; those that only a call names are made beside the event loop."""
+    simulator = Simulator("deepseek")
+    with ExitStack() as stack:
+        file = configuration(tmp_path, [(simulator, stack.enter_context(simulator.running()).base_url)])
+        wanted = 'client_pipelines = ["*"]' if thread else '[inference.pipeline]\nprofile = "full"'
+        file.write_text(f"[gateway]\n{wanted}\n{file.read_text()}")
+        running = stack.enter_context(process(_WATCHED, str(file), *filter(None, [thread]), folder=tmp_path))
+        address = read_line(running.stdout).strip()
+        headers = {"x-bardo-pipeline": "full"} if thread else {}
+        answer = ask(address, "openai_chat", "deepseek/m1", tools=True, headers=headers)
+        assert answer.status == 200
+        assert "x-bardo-cache" in answer.headers
+        assert running.stdin is not None
+        running.stdin.write("\n")
+        running.stdin.flush()
+        found = json.loads(read_line(running.stdout))
+    assert [one for one in found if not one.startswith(str(tmp_path))] == []
 
 
 def is_served(address: str, body: Any) -> int | None:

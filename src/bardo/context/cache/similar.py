@@ -15,7 +15,7 @@ import msgspec
 from bardo.context.cache.confidence import false_hit_bound
 from bardo.context.cache.entries import identity_of
 from bardo.context.cache.question import LONGEST_QUESTION, UNIT, Question, Term, read_question
-from bardo.context.cache.similar_lookup import Candidate, CountSimilar, FindSimilar, LoadWordTables, SimilarLookup
+from bardo.context.cache.similar_lookup import Candidate, CountSimilar, FindSimilar, SimilarLookup
 from bardo.context.effects import Embed, TextVectors
 from bardo.context.layer import Effect, LayerFacts
 from bardo.values.blocks import TextBlock
@@ -420,7 +420,6 @@ class SimilarAnswers:
         text = question_of(request)
         if text is None:
             return None
-        yield LoadWordTables()
         read = read_question(text)
         if read is None:
             return None

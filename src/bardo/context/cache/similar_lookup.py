@@ -26,10 +26,6 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     pool: Evidence
 
 
-class LoadWordTables(Effect, frozen=True):
-    """Load the tables of words that questions are read with, which takes a fifth of a second the first time."""
-
-
 class FindSimilar(Effect, frozen=True):
     """Look for entries of one scope, the most similar first: a tuple of Candidate."""
 

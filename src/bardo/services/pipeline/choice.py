@@ -5,8 +5,11 @@ Other packages name their layers in the entry points `bardo.layers`.
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
+from threading import Lock
 from typing import Any, cast
 
 import msgspec
@@ -20,10 +23,11 @@ from bardo.services.pipeline.call_layers import LayerPlan, LayerSelection
 from bardo.services.pipeline.effects import Effects
 from bardo.services.pipeline.parts import Builder, LayerParts
 from bardo.values.degradation import Degradation
-from bardo.values.errors import ConfigError, Forbidden, InvalidRequest
+from bardo.values.errors import BardoError, ConfigError, Forbidden, InvalidRequest
 from bardo.values.operations import EmbedRequest
 from bardo.values.request import Request
 
+_log = logging.getLogger("bardo.pipeline")
 _PLACES: tuple[LayerPlace, ...] = ("before_route", "after_route")
 
 
@@ -63,7 +67,7 @@ Switches = tuple[tuple[str, bool], ...]
 
 
 class LayerChoice:
-    """Chooses the layers of calls, and makes each of them once, when a profile that has it is first used."""
+    """Chooses the layers of calls, and makes each of them once, in a thread: their modules and tables take up to seconds to load."""
 
     def __init__(self, parts: LayerParts, builders: Mapping[str, Builder], *, for_clients: bool = False) -> None:
         self._settings = parts.pipeline
@@ -73,8 +77,23 @@ class LayerChoice:
         self._is_named = bool(self._settings.profile) or any(profiles_named(parts.settings))
         self._made: dict[str, Layer] = {}
         self._plans: dict[tuple[str, Switches, tuple[str, ...]], tuple[LayerPlan, tuple[Degradation, ...]]] = {}
+        self._making = Lock()
 
-    def choose(self, request: Request | EmbedRequest, client_key: str) -> LayerSelection | None:
+    async def load(self) -> None:
+        """Make the layers of all profiles that the configuration gives to calls, in a thread, so that none of them waits for it."""
+        if self._is_named:
+            await asyncio.to_thread(self._load)
+
+    def _load(self) -> None:
+        named = (self._settings.profile, *(profile for _, _, profile in profiles_named(self._parts.settings)))
+        for profile in dict.fromkeys(named):
+            try:
+                self._plan(profile or OFF, (), ())
+            except BardoError as problem:
+                # The calls that have this profile are told.
+                _log.warning("the layers of the profile %r cannot be made: %s", profile, problem.message)
+
+    async def choose(self, request: Request | EmbedRequest, client_key: str) -> LayerSelection | None:
         """Return the layers of one call; None where it has none.
 
         The call itself names its profile, or else the key that it came with, an alias, its workload (that of its subsystem, of its tick
@@ -99,7 +118,9 @@ class LayerChoice:
             kept = tuple(dict.fromkeys((*kept, *(() if own == profile else self._locked_in(own)))))
         if (not profile or profile == OFF) and not options.layers and not kept:
             return None
-        plan, lost = self._plan(profile or OFF, options.layers, kept)
+        key = profile or OFF, options.layers, kept
+        made = self._plans.get(key)
+        plan, lost = await asyncio.to_thread(self._plan, *key) if made is None else made
         return LayerSelection(plan, workload, lost) if plan.before or plan.after else None
 
     def _configured(self, request: Request | EmbedRequest, client_key: str) -> tuple[str, str]:
@@ -150,11 +171,12 @@ class LayerChoice:
         self, profile: str, switched: Switches, kept: tuple[str, ...]
     ) -> tuple[LayerPlan, tuple[Degradation, ...]]:
         key = profile, switched, kept
-        made = self._plans.get(key)
-        if made is None:
-            if len(self._plans) >= _MOST_PLANS:
-                self._plans.clear()
-            made = self._plans[key] = self._make_plan(profile, switched, kept)
+        with self._making:
+            made = self._plans.get(key)
+            if made is None:
+                if len(self._plans) >= _MOST_PLANS:
+                    self._plans.clear()
+                made = self._plans[key] = self._make_plan(profile, switched, kept)
         return made
 
     def _make_plan(

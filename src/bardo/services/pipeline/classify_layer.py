@@ -44,6 +44,8 @@ def classify_of(pipeline: PipelineSettings) -> Classify:
             hint = "name the model's folder with embedding, or train them anew with `bardo classify train`"
             raise ConfigError(message, hint=hint)
         return Classify(rows, heads=heads, block=settings.block, needs=settings.needs)
+    # The weights are set side by side with the first vector: not for a call.
+    heads.probabilities_of([1] * heads.dimensions, 1.0)
     return Classify(
         rows,
         heads=heads,

@@ -131,6 +131,8 @@ def perform_embed(parts: LayerParts) -> None:
         return
     local = Embeddings(parts.pipeline.embedding)
     parts.closing.append(local.close)
+    if local.tier == "static":
+        local.embedded(("",))
     model = model_of_vectors(parts.settings)
     if model is None:
         parts.effects.register(Embed, local.perform)

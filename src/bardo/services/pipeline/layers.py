@@ -14,6 +14,7 @@ import msgspec
 from bardo.adapters.config.paths import what_is_no_file
 from bardo.adapters.config.pipeline import OFF
 from bardo.adapters.stores.database.set_aside import set_file_aside
+from bardo.catalog.layer_rows import cache_rows, tool_choice_rows
 from bardo.context.effects import AskModel, ModelAnswer
 from bardo.context.layer import EffectFailed, Layer
 from bardo.planning.token_counting import PromptEstimates
@@ -42,9 +43,14 @@ def _prefilter(parts: LayerParts) -> Layer:
 
 
 def _injection(parts: LayerParts) -> Layer:
+    from bardo.context.injection.hidden import decoded_texts
     from bardo.context.injection.layer import InjectionLayer
+    from bardo.context.injection.provenance import parts_of_user
+    from bardo.context.injection.scan import find_matches
 
     own = parts.pipeline.injection
+    # The patterns of all languages are made with the first text: they are not to be made for a call.
+    tuple(parts_of_user(text := "x")), tuple(decoded_texts(text)), find_matches(text, trusted=False)
     return InjectionLayer(own.action, own.threshold)
 
 
@@ -114,6 +120,7 @@ def _tools(parts: LayerParts) -> Layer:
     remember_sessions(parts.effects, parts.host)
     replay = parts.host.replay
     store = None if replay is None else replay.calls
+    tool_choice_rows()
     ToolMemory(store=store, clock=parts.host.clock).register(parts.effects)
     return ToolChoice(ToolChoiceSettings(**msgspec.structs.asdict(parts.pipeline.tools)))
 
@@ -121,6 +128,7 @@ def _tools(parts: LayerParts) -> Layer:
 def _cache(parts: LayerParts) -> Layer:
     from bardo.services.pipeline.reply_cache.opening import cache_layer
 
+    cache_rows()
     return cache_layer(parts)
 
 

@@ -168,11 +168,15 @@ class Pipeline:
         parts = LayerParts(settings, own, host, Effects(), folder, environment, [], [])
         return cls(parts, builders, clock=host.clock, for_clients=for_clients)
 
-    def of_call(
+    async def load(self) -> None:
+        """Make the layers that the configuration gives to calls, with all that they load, in a thread."""
+        await self._choice.load()
+
+    async def of_call(
         self, request: Request, *, tenant: str = "", client_key: str = "", dry: bool = False
     ) -> CallLayers | None:
         """Return the layers of one call; None where it has none. Raises InvalidRequest for a profile or a layer that nobody knows."""
-        chosen = self._choice.choose(request, client_key)
+        chosen = await self._choice.choose(request, client_key)
         if chosen is None:
             return None
         session = session_of(request, tenant) if chosen.plan.reads_session else ""
@@ -186,14 +190,14 @@ class Pipeline:
             work_seconds=self._work_seconds,
         )
 
-    def of_operation(
+    async def of_operation(
         self, request: Request | EmbedRequest, *, tenant: str = "", client_key: str = ""
     ) -> CallLayers | None:
         """Return the layers that work on whatever is sent; None where there are none of these.
 
         Raises InvalidRequest for a profile or a layer that nobody knows.
         """
-        chosen = self._choice.choose(request, client_key)
+        chosen = await self._choice.choose(request, client_key)
         if chosen is None:
             return None
         plan = chosen.plan.of_every_operation()

@@ -85,6 +85,8 @@ class ConfiguredGateway:
     async def start(self) -> None:
         """Begin what goes on beside the requests."""
         preload()
+        if self.assembly.services.pipeline is not None:
+            await self.assembly.services.pipeline.load()
         if self._accounts is not None and not self._kept_accounts:
             self._accounts.start()
         if not self.settings.providers:

@@ -324,7 +324,7 @@ async def run_layers(settings: Settings, request: Request, plan: Plan) -> DryRun
     pipeline = services.pipeline
     assert pipeline is not None
     try:
-        call = pipeline.of_call(request, dry=True)
+        call = await pipeline.of_call(request, dry=True)
         if call is None:
             return None
         request = await pipeline.before_route(call, request, _not_given)

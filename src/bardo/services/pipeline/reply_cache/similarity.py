@@ -27,7 +27,6 @@ from bardo.context.cache.similar_lookup import (
     CountSimilar,
     FindSimilar,
     ForgetSimilar,
-    LoadWordTables,
 )
 from bardo.context.effects import Embed, TextVectors
 from bardo.services.pipeline.effects import Effects
@@ -319,22 +318,14 @@ class SimilarReplies:
         self._thread: ThreadPoolExecutor | None = None
         self._last = 0
         self._forgotten = 0
-        self._loaded = False
         self._read_at = self._stored_at = float("-inf")
 
     def register(self, effects: Effects) -> None:
         """Register the performers of the effects."""
-        effects.register(LoadWordTables, self.load)
         effects.register(FindSimilar, self.find)
         effects.register(ForgetSimilar, self.forget, writes=True)
         effects.register(CompareAnswers, self.compare, writes=True)
         effects.register(CountSimilar, self.count, writes=True)
-
-    async def load(self, effect: LoadWordTables) -> None:
-        """Load the tables of words beside the event loop."""
-        if not self._loaded:
-            await asyncio.to_thread(languages)
-            self._loaded = True
 
     async def find(self, effect: FindSimilar) -> tuple[Candidate, ...]:
         """Return entries of one scope, the most similar first."""
@@ -466,6 +457,7 @@ def similar_answers(parts: LayerParts, cache: ReplyCache, rules: SimilarRules, *
     """Return what looks for similar questions, and have its effects performed. `most` questions are kept in the index."""
     host, seconds = parts.host, parts.pipeline.cache.timeout_seconds
     perform_embed(parts)
+    languages()
     index = VectorIndex(most, numpy=numpy_or_none())
     replies = SimilarReplies(
         cache.calls,
