@@ -148,10 +148,11 @@ class Bench:
         seconds: float = 0.0,
         least: int = 1,
         rate: float = 0.0,
+        pace: float = 0.0,
     ) -> Sample:
         """Send requests as `measure` does, and note nothing."""
         port = self.upstream_port if gateway is None else gateway.port
-        job = Job(port=port, asked=asked, concurrency=concurrency, seconds=seconds, least=least, rate=rate)
+        job = Job(port=port, asked=asked, concurrency=concurrency, seconds=seconds, least=least, rate=rate, pace=pace)
         before = gateway.started.cpu_seconds() if gateway else 0.0
         result = msgspec.json.decode(self._generator.tell(msgspec.json.encode(job).decode()), type=Result)
         used = gateway.started.cpu_seconds() - before if gateway else 0.0

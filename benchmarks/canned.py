@@ -1,7 +1,7 @@
 """What the static upstream says: Chat Completions replies as bytes, made once and sent many times.
 
 The model's name asks for the reply: `whole`, `burst-200` (200 text deltas at once), `paced-200` (one every 2.5 ms), `thinking-200` (one
-every 20 ms, as fast as models write, the first half of them thinking).
+every 20 ms, as fast as models write, the first half of them thinking), `slow-200` (the same, one every 50 ms).
 Every delta holds WORD, so that a reader can count what reached it through any translation.
 """
 
@@ -13,7 +13,7 @@ from typing import Any
 
 WORD = "quokka"
 WHOLE_BYTES = 2048
-PACE_SECONDS = {"paced": 0.0025, "thinking": 0.02}
+PACE_SECONDS = {"paced": 0.0025, "thinking": 0.02, "slow": 0.05}
 _USAGE = {"prompt_tokens": 256, "completion_tokens": 512, "total_tokens": 768}
 _CONTENT = (f"{WORD} " * (WHOLE_BYTES // (len(WORD) + 1) + 1))[:WHOLE_BYTES]
 
@@ -70,7 +70,7 @@ def stream_pieces(model: str) -> tuple[bytes, ...]:
     The role goes with the first delta, so that the first byte of a reply and its first text come together for everyone.
     """
     # No two deltas in a row are alike: a peer ends a stream that repeats itself.
-    thoughts = events_of(model) // 2 if model.startswith("thinking-") else 0
+    thoughts = events_of(model) // 2 if model.startswith(("thinking-", "slow-")) else 0
     deltas = (
         {"reasoning_content" if place < thoughts else "content": f" {WORD}{place % 100}"}
         for place in range(events_of(model))

@@ -54,7 +54,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """Requests to be sent in turn: for `seconds`, and at least `least` of them.
 
     `rate` is how many are due in a second, whether those before are answered or not: a request that waits for a connection is late, and its
-    time counts from when it was due. 0: each connection sends its next request when it has the last reply.
+    time counts from when it was due. 0: each connection sends its next request when it has the last reply. `pace` are the seconds from one
+    event of a reply to the next, where it is to be known how late events come; 0 where it is not.
     """
 
     port: int
@@ -63,6 +64,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     rate: float = 0.0
     seconds: float = 0.0
     least: int = 1
+    pace: float = 0.0
 
 
 class Spread(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,6 +83,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
     latency: Spread
     first_byte: Spread
+    late: Spread = Spread()
+    """How much later events came than the earliest of their stream lets expect."""
 
 
 class Run:
@@ -91,6 +95,8 @@ class Run:
         self.replies: list[tuple[Named, bytes, bool, float, float]] = []
         self.latencies: list[float] = []
         self.first_bytes: list[float] = []
+        self.late: list[float] = []
+        self.pace = job.pace
         self.failures: list[str] = []
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._job = job
@@ -135,6 +141,7 @@ class Run:
             seconds=seconds,
             latency=spread(self.latencies),
             first_byte=spread(self.first_bytes),
+            late=spread(self.late),
         )
 
 
@@ -157,6 +164,7 @@ class Connection(asyncio.Protocol):
         self._length: int | None = None
         self._asked = run.wires[0][1]
         self._waiting = False
+        self._events: list[float] = []
         self._sent_at = self._first_at = 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -168,6 +176,8 @@ class Connection(asyncio.Protocol):
         now = time.perf_counter()
         self._pieces.append(data)
         self._size += len(data)
+        if self._run.pace:
+            self._events += [now] * data.count(_WORD)
         if not self._head and not self._read_head():
             return
         if not self._first_at and self._size > self._head:
@@ -227,6 +237,9 @@ class Connection(asyncio.Protocol):
         else:
             self._run.latencies.append(times[0])
             self._run.first_bytes.append(times[1])
+            shifted = [came - place * self._run.pace for place, came in enumerate(self._events)]
+            self._run.late += [one - min(shifted) for one in shifted] if shifted else []
+        self._events = []
         self._send()
 
     def _count(self, reply: bytes) -> str:

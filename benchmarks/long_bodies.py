@@ -79,7 +79,7 @@ def run(bench: Bench) -> tuple[list[Table], list[Target]]:
         gateway = bench.start(_contestant(int(upstream.hear())))
         assert gateway is not None
         probe = _peer(bench, f"probe {gateway.port}", stack)
-        _ask(gateway.port, "/v1/chat/completions", {"model": "plain/m-short", **_messages("Hi")})
+        ask(gateway.port, "/v1/chat/completions", {"model": "plain/m-short", **_messages("Hi")})
         alone = _figures(probe, lambda: time.sleep(_QUIET_SECONDS))
         rows = [_row("nothing else", [alone])]
         for name, (path, body) in BODIES.items():
@@ -138,7 +138,7 @@ def _longest(bench: Bench, probe: Started, port: int, name: str, path: str, body
     bench.tell(f"long-bodies: {name}")
     raw = json.dumps(body).encode()
     rounds = 1 if bench.pace.quick else 5
-    found = [_figures(probe, lambda: _ask(port, path, raw)) for _ in range(rounds)]
+    found = [_figures(probe, lambda: ask(port, path, raw)) for _ in range(rounds)]
     return _row(f"{name}, {len(raw) / 1e6:.1f} MB", found)
 
 
@@ -151,7 +151,8 @@ def _of(values: Sequence[float]) -> dict[str, Figure]:
     return {} if figure is None else {"bardo": figure}
 
 
-def _ask(port: int, path: str, body: dict[str, Any] | bytes) -> None:
+def ask(port: int, path: str, body: dict[str, Any] | bytes) -> None:
+    """Send one request and read its whole reply. Raises RuntimeError where it is not 200."""
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
     try:

@@ -37,7 +37,7 @@ output = 15.0
 from = 2026-01-01
 """
 # `bardo serve` as it is, with one more endpoint that counts what a worker holds.
-_SERVE = """\
+SERVE = """\
 import sys
 from pathlib import Path
 import bardo.surfaces.cli.serve as command
@@ -61,7 +61,7 @@ class MixedPlace:
         self._cores = Cores.of_this_machine().all
         self._config = folder / "bardo.toml"
         self._config.write_text(_CONFIG.format(log=log or f'path = "{folder / "log.db"}"', upstream=self.upstream_port))
-        (folder / "serve_counted.py").write_text(_SERVE)
+        (folder / "serve_counted.py").write_text(SERVE)
         self.simulator = self._start_simulator()
         self.gateway = self.start_gateway()
         self.clients = Started([sys.executable, "-m", "benchmarks.mixed_client"], self._cores, talks=True)
@@ -109,13 +109,7 @@ class MixedPlace:
 
     def state(self) -> dict[int, dict[str, int]]:
         """Return what each worker says it holds, by its id."""
-        found: dict[int, dict[str, int]] = {}
-        for _ in range(60):
-            if len(found) == self._workers:
-                break
-            held = _held(self.port)
-            found[held.pop("pid")] = held
-        return found
+        return state_of(self.port, self._workers)
 
     def stop_gateway(self) -> None:
         """End the gateway as Ctrl-C does: what is open is ended, and the log is written."""
@@ -152,10 +146,21 @@ def _wait_for(port: int, started: Started) -> None:
     raise CannotRun(f"{started.process.args!r} does not answer: {started.output()}")
 
 
-def _held(port: int) -> dict[str, int]:
+def state_of(port: int, workers: int, query: str = "") -> dict[int, dict[str, int]]:
+    """Return what each worker of a gateway says it holds, by its id."""
+    found: dict[int, dict[str, int]] = {}
+    for _ in range(60):
+        if len(found) == workers:
+            break
+        held = _held(port, query)
+        found[held.pop("pid")] = held
+    return found
+
+
+def _held(port: int, query: str) -> dict[str, int]:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
     try:
-        connection.request("GET", PATH)
+        connection.request("GET", f"{PATH}{query}")
         held: dict[str, int] = json.loads(connection.getresponse().read())
         return held
     finally:

@@ -13,7 +13,7 @@ from functools import lru_cache
 from benchmarks import basket_replies
 from benchmarks.canned import STREAM_HEAD, answer, is_paced, is_streamed, pace_of, stream_pieces, whole_reply
 
-_MODEL = re.compile(rb'"model"\s*:\s*"(?:[^"/]*/)?(whole|(?:burst|paced|thinking)-\d+)"')
+_MODEL = re.compile(rb'"model"\s*:\s*"(?:[^"/]*/)?(whole|(?:burst|paced|thinking|slow)-\d+)"')
 _LENGTH = re.compile(rb"\r\ncontent-length:\s*(\d+)", re.IGNORECASE)
 _CHUNKED = re.compile(rb"\r\ntransfer-encoding:\s*chunked", re.IGNORECASE)
 _LIST = answer(b'{"object":"list","data":[{"id":"whole","object":"model","created":0,"owned_by":"bench"}]}')

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from benchmarks import panel, reuse, routing
 from benchmarks.bench import Bench, Pace
-from benchmarks.canned import WORD, stream_body, stream_pieces, words_in
+from benchmarks.canned import WORD, pace_of, stream_body, stream_pieces, words_in
 from benchmarks.contestants import (
     CHAT,
     MODELS,
@@ -29,7 +29,7 @@ from benchmarks.control import RECEIPT, works
 from benchmarks.decode import decode, encode, read, stream_in, translate
 from benchmarks.figures import Figure, Row, Table, Target, targets_markdown
 from benchmarks.growth import schema_plans
-from benchmarks.load import Asked, Job, Result, execute, spread, without_chunks
+from benchmarks.load import Asked, Job, Result, Spread, execute, spread, without_chunks
 from benchmarks.processes import Cores, Started, runs, tree
 from benchmarks.sampled_app import OTHER, PLACES, STAGES, THREADS, stage_of
 from benchmarks.stages import spent
@@ -60,12 +60,22 @@ def against_upstream(run: Callable[[int], Awaitable[Result]]) -> Result:
     return asyncio.run(both())
 
 
-@pytest.mark.parametrize("model", ["whole", "burst-3", "paced-3", "thinking-3"])
+@pytest.mark.parametrize("model", ["whole", "burst-3", "paced-3", "thinking-3", "slow-3"])
 def test_every_reply_of_the_upstream_is_complete_and_counted(model: str) -> None:
     asked = (CHAT.asked(model),)
     result = against_upstream(lambda port: execute(Job(port=port, asked=asked, concurrency=2, least=6)))
     assert (result.requests, result.failed) == (6, 0), result.first_failure
     assert 0 < result.first_byte.p50 <= result.latency.p50
+
+
+def test_how_late_events_come_is_told_where_their_pace_is() -> None:
+    asked = (CHAT.asked("slow-3"),)
+    late, untold = (
+        against_upstream(lambda port, pace=pace: execute(Job(port=port, asked=asked, least=1, pace=pace))).late  # type: ignore[misc]
+        for pace in (pace_of("slow-3"), 0.0)
+    )
+    assert 0 <= late.p50 <= late.p99
+    assert untold == Spread()
 
 
 def test_a_mixed_job_sends_exactly_what_it_was_told() -> None:

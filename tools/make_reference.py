@@ -174,7 +174,7 @@ MEANINGS = {
     "gateway.max_reply_bytes": "the largest whole reply that is read from a provider",
     "gateway.max_stream_bytes": "the largest streamed reply that is read from a provider; more ends the stream with an error",
     "gateway.max_reuse_bytes": "the most bytes per worker that are kept of earlier requests to save work (plans, schemas, tools); what was "
-    "not asked for longest is forgotten and made anew. What is sent is the same with any value; `0` keeps nothing. Metric: `bardo_reuse_bytes`",
+    "not asked for longest is forgotten and made anew. What is sent is the same with any value; `0` keeps nothing",
     "gateway.client_pipelines": "the profiles of layers that any call may name, in addition to its own and `off`; "
     '`"*"` allows all',
     "gateway.unasked_thinking": "whether clients of Anthropic's dialect also get thinking of other providers that they did not ask for",
