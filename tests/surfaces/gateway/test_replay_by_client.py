@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import httpx
 import pytest
 
 from support.gateway import House
 from support.patience import PATIENCE
 from surfaces.gateway.looping_clients import Client, Drops, open_client
-from surfaces.gateway.replay_loops import CITIES, homes, received_in
+from surfaces.gateway.replay_loops import CITIES, TOOL, homes, received_in
 from surfaces.gateway.test_sdk_tool_loops import sealed_in
 
 CLIENTS: dict[str, tuple[Drops, ...]] = {
@@ -70,3 +72,26 @@ def test_without_a_store_the_loop_ends_all_the_same_and_what_is_lost_is_said(
         came = len(received_in(running.arrived(provider)[-1].raw))
     assert text == "Oslo is the coldest."
     assert came >= made or "reasoning" in told or "signature" in told.lower()
+
+
+def test_models_asked_the_same_get_each_its_own_thinking_from_a_client_that_keeps_no_ids_and_no_signature() -> None:
+    # Ollama's library for Python, by programs that ask several models side by side.
+    providers = {"anthropic": "anthropic/claude-sonnet-4-5", "gemini": "gemini/gemini-3-flash-preview"}
+    said = {"role": "user", "content": "Compare the weather in three cities."}
+    with homes([*providers]) as running:
+
+        def ask(model: str, *history: object) -> dict[str, Any]:
+            body = {"model": model, "messages": [said, *history], "tools": [TOOL], "think": True, "stream": False}
+            reply = httpx.post(f"{running.address}/api/chat", json=body, timeout=PATIENCE).json()["message"]
+            calls = [
+                {"function": {name: call["function"][name] for name in ("name", "arguments")}}
+                for call in reply["tool_calls"]
+            ]
+            return {"role": "assistant", "content": "", "thinking": reply["thinking"], "tool_calls": calls}
+
+        first = {model: ask(model) for model in providers.values()}
+        assert len({str(turn) for turn in first.values()}) == 1
+        for model, turn in first.items():
+            ask(model, turn, {"role": "tool", "tool_name": "weather", "content": "4 degrees"})
+        for name in providers:
+            assert sealed_in(running.sent(name, 0))[-1] in received_in(running.arrived(name)[-1].raw)

@@ -14,6 +14,9 @@ key too, of which none of that is a part. It is asked last, and leads nowhere wh
 A client may also write one turn as several messages in a row: text in one, each call in one of its own. So messages in a row have keys
 together, too, and what follows goes by them together, however they were cut.
 
+One question may have been put to several models, and each may have made the same call without an id. So such a turn has a key with the name
+of the model asked for too.
+
 A turn has one digest of all that was said since the turn before, and of that turn's own.
 """
 
@@ -68,9 +71,10 @@ class Behind(msgspec.Struct, frozen=True):
 class TurnKeys(msgspec.Struct, frozen=True):
     """The keys of one assistant message, or of so many `messages` in a row, of which `place` is the first.
 
-    `exact` holds the ids of its calls, `unnamed` does not and is empty where the client says ids, `calls` are those of calls with
-    globally unique ids, `states` those of opaque state that only one reply can have, `others` those of other state. `loose` is the same
-    for a conversation that a client wrote anew. `says`: there is a text beside its `call_count` calls.
+    `exact` holds the ids of its calls, `unnamed` does not and is empty where the client says ids, as is `of_model`, which holds the name
+    of the model that was asked for besides; `calls` are those of calls with globally unique ids, `states` those of opaque state that only
+    one reply can have, `others` those of other state. `loose` is the same for a conversation that a client wrote anew. `says`: there is a
+    text beside its `call_count` calls.
 
     One that came with state of its own has the keys of state alone.
     """
@@ -78,6 +82,7 @@ class TurnKeys(msgspec.Struct, frozen=True):
     place: int
     exact: str = ""
     unnamed: str = ""
+    of_model: str = ""
     loose: str = ""
     calls: tuple[str, ...] = ()
     states: tuple[str, ...] = ()
@@ -89,20 +94,21 @@ class TurnKeys(msgspec.Struct, frozen=True):
     @property
     def all(self) -> tuple[str, ...]:
         """Every key."""
-        named = [key for key in (self.exact, self.loose, self.unnamed) if key]
+        named = [key for key in (self.exact, self.loose, self.unnamed, self.of_model) if key]
         return (*named, *self.calls, *self.states, *self.others)
 
 
 class History(msgspec.Struct, frozen=True):
     """The keys of the turns of a conversation, and what its next reply stands behind: as it is, and without what clients change.
 
-    `truncated`: the conversation's beginning is not there, and may be another's.
+    `truncated`: the conversation's beginning is not there, and may be another's. `model` is the name that was asked for.
     """
 
     turns: tuple[TurnKeys, ...]
     exactly: Behind
     loosely: Behind
     truncated: bool = False
+    model: str = ""
 
 
 _TurnContent = tuple[str, list[str], list[str], list[Opaque]]
@@ -150,7 +156,14 @@ def reply_keys(history: History, blocks: Sequence[Block]) -> list[str]:
     text, calls, _, _ = _turn_content(blocks)
     if history.truncated:
         return [*_call_keys(ids, calls)]
-    unnamed = [history.exactly.key("u", (text, *calls))] if ids else []
+    unnamed = (
+        [
+            history.exactly.key("u", (text, *calls)),
+            history.exactly.key("a", (history.model, text, *calls)),
+        ]
+        if ids
+        else []
+    )
     loose = history.loosely.key("l", _loose_turn(text, calls))
     return [history.exactly.key("m", (text, *calls, *ids)), *unnamed, loose, *_call_keys(ids, calls)]
 
@@ -171,12 +184,13 @@ def turns_of(request: Request) -> tuple[TurnKeys, ...]:
 def history_of(request: Request) -> History:
     """Return the keys of all turns of a request, and what its reply stands behind."""
     truncated = not _begins_with_a_prompt(request)
-    conversation = _Conversation(request.messages, "truncated" if truncated else "")
+    model = request.model or ""
+    conversation = _Conversation(request.messages, "truncated" if truncated else "", model)
     turns: list[TurnKeys] = []
     for row in range(len(conversation.rows)):
         turns += conversation.turns(row)
     exactly, loosely = conversation.end()
-    return History(tuple(turns), exactly, loosely, truncated)
+    return History(tuple(turns), exactly, loosely, truncated, model)
 
 
 class _Row(NamedTuple):
@@ -194,9 +208,10 @@ _BEFORE = 8
 class _Conversation:
     """The messages of a request as rows of the model's, with the others between them. Digests are made when they are asked for."""
 
-    def __init__(self, messages: Messages, begin: str) -> None:
+    def __init__(self, messages: Messages, begin: str, model: str) -> None:
         self.rows: list[_Row] = []
         self._messages = messages
+        self._model = model
         self._begin = begin
         self._links: dict[int, tuple[str, str]] = {}
         self._heads = ("", "")
@@ -224,15 +239,17 @@ class _Conversation:
             if any(len(state.data) >= _TELLING_STATE and state.kind != "id" for state in states):
                 telling, others = _state_keys(states)
                 return [TurnKeys(start, states=telling, others=others)]
-            return [_turn(start, *self._behind(number), _turn_content(messages[start].blocks))]
+            return [_turn(start, self._model, *self._behind(number), _turn_content(messages[start].blocks))]
         exactly, loosely = self._behind(number)
         found: list[TurnKeys] = []
         for place in range(start, end):
             content = _turn_content(messages[place].blocks)
-            found.append(_turn(place, exactly, loosely, content))
+            found.append(_turn(place, self._model, exactly, loosely, content))
             exactly, loosely = _continued(exactly, loosely, content)
         together = _turn_content(joined_messages(messages[start:end]).blocks)
-        found.append(msgspec.structs.replace(_turn(start, *self._behind(number), together), messages=end - start))
+        found.append(
+            msgspec.structs.replace(_turn(start, self._model, *self._behind(number), together), messages=end - start)
+        )
         return found
 
     def end(self) -> tuple[Behind, Behind]:
@@ -426,12 +443,14 @@ def has_state(message: Message) -> bool:
     return False
 
 
-def _turn(place: int, exactly: Behind, loosely: Behind, content: _TurnContent) -> TurnKeys:
+def _turn(place: int, model: str, exactly: Behind, loosely: Behind, content: _TurnContent) -> TurnKeys:
     text, calls, ids, states = content
+    unnamed = bool(ids) and not any(ids)
     return TurnKeys(
         place,
         exactly.key("m", (text, *calls, *ids)),
-        exactly.key("u", (text, *calls)) if ids and not any(ids) else "",
+        exactly.key("u", (text, *calls)) if unnamed else "",
+        exactly.key("a", (model, text, *calls)) if unnamed else "",
         loosely.key("l", _loose_turn(text, calls)),
         _call_keys(ids, calls) if ids else (),
         *_state_keys(states),

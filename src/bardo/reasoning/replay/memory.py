@@ -260,9 +260,9 @@ class Assigned(NamedTuple):
 def assigned(turns: Sequence[TurnKeys], records: Mapping[str, ReplyRecord]) -> Assigned:
     """Return the kept reply of each message; each reply is one message at most, or messages in a row that a client cut it into.
 
-    A message is known by its state, by what it says behind its conversation, by calls with globally unique ids, or by what it says behind
-    a conversation that the client wrote anew. Where these lead to different replies, it is none of them; nor where they lead to a reply
-    of which it is kept that it had no thinking.
+    A message is known by its state, by what it says behind its conversation (to the model asked for, else to any), by calls with globally
+    unique ids, or by what it says behind a conversation that the client wrote anew. Where these lead to different replies, it is none of
+    them; nor where they lead to a reply of which it is kept that it had no thinking.
     """
     made: dict[int, ReplyRecord] = {}
     rows: dict[int, int] = {}
@@ -303,7 +303,7 @@ def _fits(record: ReplyRecord, turn: TurnKeys) -> bool:
 
 
 def _by_words(turn: TurnKeys) -> tuple[Iterable[str], ...]:
-    return ((turn.exact,), (turn.unnamed,) if turn.unnamed else ())
+    return ((turn.of_model,), (turn.exact,), (turn.unnamed,))
 
 
 def _by_conversation(turn: TurnKeys) -> tuple[Iterable[str], ...]:
