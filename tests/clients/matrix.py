@@ -49,6 +49,7 @@ class Client:
 
 
 _CHAT, _RESPONSES, _MESSAGES, _GEMINI = "Chat Completions", "Responses", "Messages", "Gemini"
+_OLLAMA, _COHERE, _CONVERSE, _INVOKE = "Ollama", "Cohere", "Bedrock Converse", "Bedrock InvokeModel"
 _VALUES_ONLY = "it makes values only"
 _BY_PROMPT = "its modules call tools by words in the prompt"
 CLIENTS = (
@@ -56,6 +57,10 @@ CLIENTS = (
     Client("openai_responses.py", "OpenAI's SDK for Python", "3", _RESPONSES),
     Client("anthropic_messages.py", "Anthropic's SDK for Python", "2", _MESSAGES),
     Client("google_genai.py", "Google's SDK for Python", "3", _GEMINI),
+    Client("ollama_chat.py", "Ollama's library for Python", "0.6", _OLLAMA),
+    Client("cohere_chat.py", "Cohere's SDK for Python", "7", _COHERE),
+    Client("bedrock_converse.py", "boto3", "1", _CONVERSE),
+    Client("bedrock_invoke.py", "boto3", "1", _INVOKE),
     Client("js_openai.mjs", "OpenAI's SDK for JavaScript", "7.57.0", f"{_RESPONSES}, {_CHAT}", SDKS),
     Client("js_anthropic.mjs", "Anthropic's SDK for JavaScript", "1.12.0", _MESSAGES, SDKS),
     Client("js_google.mjs", "Google's SDK for JavaScript", "3.1.0", _GEMINI, SDKS),
