@@ -216,7 +216,7 @@ def test_what_is_printed_needs_no_program_and_no_gateway(folder: Path) -> None:
 SHOW = f"""#!{sys.executable}
 import json, os, sys
 from pathlib import Path
-folder = os.environ.get("CRUSH_GLOBAL_CONFIG") or os.path.dirname(os.environ.get("CLINE_PROVIDER_SETTINGS_PATH", ""))
+folder = os.environ.get("CRUSH_GLOBAL_DATA") or os.path.dirname(os.environ.get("CLINE_PROVIDER_SETTINGS_PATH", ""))
 files = {{one.name: one.read_text() for one in Path(folder).iterdir()}} if folder else {{}}
 Path("shown.json").write_text(json.dumps({{"arguments": sys.argv[1:], "environment": dict(os.environ), "files": files}}))
 """
@@ -240,7 +240,7 @@ def test_what_is_printed_is_what_a_program_is_told(folder: Path, key: str, monke
         subprocess.run(["sh", "-eu", "-c", done.out], cwd=folder, check=True, timeout=PATIENCE)
         shown = json.loads((folder / "shown.json").read_text())
         address = done.out.splitlines()[0].split()[-1]
-        place = next((one for one in (shown["environment"].get("CRUSH_GLOBAL_CONFIG"),) if one and row.files), "")
+        place = next((one for one in (shown["environment"].get("CRUSH_GLOBAL_DATA"),) if one and row.files), "")
         place = place or str(Path(shown["environment"].get("CLINE_PROVIDER_SETTINGS_PATH", "")).parent)
         told = row.told(address=address, key=key or "any", model="lab/m", folder=place)
         assert shown["arguments"] == [*told.arguments, "it's", "$HOME"], command
@@ -272,4 +272,4 @@ def test_files_of_a_program_are_there_while_it_runs(folder: Path, monkeypatch: p
     assert done.code == 0, done.err
     shown = json.loads((folder / "shown.json").read_text())
     assert json.loads(shown["files"]["crush.json"])["models"]["large"]["model"] == "anthropic/claude-x"
-    assert not Path(shown["environment"]["CRUSH_GLOBAL_CONFIG"]).exists()
+    assert not Path(shown["environment"]["CRUSH_GLOBAL_DATA"]).exists()
