@@ -21,11 +21,10 @@ from bardo.values.request import Request
 from bardo.values.response import Response
 from bardo.values.wire import Arrival
 
-_PROMPT = ("prompt", "system", "images", "suffix")
+_PROMPT = ("prompt", "system", "images", "suffix", "raw")
 _TO_A_CHAT = "every provider is asked for a chat"
 # What changes the completion, and has no place in a chat.
 _REFUSED = {
-    "raw": f"the prompt goes through the model's own template, since {_TO_A_CHAT}",
     "template": f"the model's own template is used, since {_TO_A_CHAT}",
     "context": "bardo gives no context of tokens, and reads none",
     "width": "bardo makes no pictures",
@@ -33,6 +32,18 @@ _REFUSED = {
     "steps": "bardo makes no pictures",
 }
 
+# Editors write a gap in the tokens of the model that they take it for, and ask `raw`: the tokens before the prefix, before the suffix,
+# and where the gap's text is to come. Sources, read 2026-11: zed-industries/zed, crates/ollama; continuedev/continue,
+# core/autocomplete/templating.
+_GAPS = (
+    ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"),
+    ("<fim_prefix>", "<fim_suffix>", "<fim_middle>"),
+    ("<[fim-prefix]>", "<[fim-suffix]>", "<[fim-middle]>"),
+    ("<|code_prefix|>", "<|code_suffix|>", "<|code_middle|>"),
+    ("<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>"),
+    ("<PRE> ", " <SUF>", " <MID>"),
+    ("[PREFIX]", "[SUFFIX]", ""),
+)
 _FILL = (
     "You fill the gap at the cursor in a text. What stands before the cursor is between <prefix> and </prefix>, and what stands after it "
     "between <suffix> and </suffix>. Answer with the missing text alone: no explanation, no code fence, and nothing that is there."
@@ -43,18 +54,35 @@ _FILL = (
 def decode_request(body: bytes, arrival: Arrival) -> Request:
     """Return the chat that a prompt stands for. Raises InvalidRequest naming the field, and Unsupported for what no chat can say."""
     fields = decode_object(body)
+    if optional(fields, "raw", bool):
+        fields = {**fields, **_gap_of(optional(fields, "prompt", str) or "")}
     for name, why in _REFUSED.items():
         if fields.get(name):
             raise Unsupported(f"{name} is not taken: {why}", hint="leave it out, or use /api/chat", param=name)
     chat = {name: value for name, value in fields.items() if name not in (*_PROMPT, *_REFUSED)}
     request = CHAT.decode_request(write_json({**chat, "messages": _messages(fields)}), arrival)
-    suffix = optional(fields, "suffix", str)
-    if not suffix or not request.messages:
+    if not (optional(fields, "suffix", str) or fields.get("raw")) or not request.messages:
         return request
     told = Degradation(
         "suffix", sent="a question to a chat", why=f"the model is asked to fill the gap, since {_TO_A_CHAT}"
     )
     return msgspec.structs.replace(request, degraded=(*request.degraded, told))
+
+
+def _gap_of(prompt: str) -> JsonObject:
+    """Return the prompt and the suffix that a raw prompt writes in the tokens of a model. Raises Unsupported where it has none."""
+    for prefix, suffix, middle in _GAPS:
+        before, begins, rest = prompt.partition(prefix)
+        if not middle and begins and suffix in before:
+            return {"prompt": rest, "suffix": before.replace(suffix, "", 1)}
+        text, parts, after = rest.partition(suffix)
+        if middle and begins and parts and after.endswith(middle):
+            return {"prompt": before + text, "suffix": after.removesuffix(middle)}
+    raise Unsupported(
+        f"raw is not taken: the prompt goes through the model's own template, since {_TO_A_CHAT}",
+        hint="leave it out, write a gap in the tokens of a model, or use /api/chat",
+        param="raw",
+    )
 
 
 def _messages(fields: JsonObject) -> list[JsonObject]:
@@ -63,9 +91,9 @@ def _messages(fields: JsonObject) -> list[JsonObject]:
     system, suffix = optional(fields, "system", str), optional(fields, "suffix", str)
     if not prompt and not images:
         return []
-    if suffix:
+    if suffix or fields.get("raw"):
         system = f"{system}\n\n{_FILL}" if system else _FILL
-        prompt = f"<prefix>{prompt}</prefix>\n<suffix>{suffix}</suffix>"
+        prompt = f"<prefix>{prompt}</prefix>\n<suffix>{suffix or ''}</suffix>"
     asked = {"role": "user", "content": prompt, **({"images": images} if images else {})}
     return [{"role": "system", "content": system}, asked] if system else [asked]
 

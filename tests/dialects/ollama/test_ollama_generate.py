@@ -60,6 +60,36 @@ def test_nothing_is_asked_where_a_model_is_to_be_loaded(fields: dict[str, Any]) 
     assert decoded(**fields).messages == ()
 
 
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "<|fim_prefix|>def f():\n<|fim_suffix|>\nprint(f())<|fim_middle|>",
+        "<fim_prefix>def f():\n<fim_suffix>\nprint(f())<fim_middle>",
+        "<[fim-prefix]>def f():\n<[fim-suffix]>\nprint(f())<[fim-middle]>",
+        "<|code_prefix|>def f():\n<|code_suffix|>\nprint(f())<|code_middle|>",
+        "<｜fim▁begin｜>def f():\n<｜fim▁hole｜>\nprint(f())<｜fim▁end｜>",
+        "<PRE> def f():\n <SUF>\nprint(f()) <MID>",
+        "[SUFFIX]\nprint(f())[PREFIX]def f():\n",
+    ],
+)
+def test_a_gap_in_the_tokens_of_a_model_is_filled_as_one_with_a_suffix(prompt: str) -> None:
+    raw = decoded(prompt=prompt, raw=True)
+    plain = decoded(prompt="def f():\n", suffix="\nprint(f())")
+    assert raw.messages == plain.messages
+    assert [one.what for one in raw.degraded] == [one.what for one in plain.degraded] == ["suffix"]
+
+
+def test_what_stands_before_the_tokens_of_a_gap_is_kept() -> None:
+    [_, asked] = decoded(prompt="# other.py\n<fim_prefix>a<fim_suffix>b<fim_middle>", raw=True).messages
+    assert asked.blocks == (TextBlock("<prefix># other.py\na</prefix>\n<suffix>b</suffix>"),)
+
+
+def test_a_gap_at_the_end_of_a_file_is_one() -> None:
+    told, asked = decoded(prompt="<fim_prefix>a<fim_suffix><fim_middle>", raw=True).messages
+    assert "fill the gap" in str(told)
+    assert asked.blocks == (TextBlock("<prefix>a</prefix>\n<suffix></suffix>"),)
+
+
 @pytest.mark.parametrize("fields", [{"raw": True}, {"template": "{{ .Prompt }}"}, {"context": [1]}, {"width": 512}])
 def test_what_no_chat_can_say_is_refused(fields: dict[str, Any]) -> None:
     with pytest.raises(Unsupported, match=f"{next(iter(fields))} is not taken"):

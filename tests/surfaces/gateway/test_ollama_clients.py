@@ -161,6 +161,38 @@ def test_a_gap_is_filled_by_a_chat(lab: House, client: Any, stream: bool) -> Non
     assert "suffix" in answer.headers["x-bardo-degraded"]
 
 
+@pytest.mark.parametrize("model", ["anthropic/claude-sonnet-4-5", "deepseek/m1", "bardo/cheap"])
+def test_what_is_shown_has_texts_where_kotlin_and_rust_read_texts(lab: House, model: str) -> None:
+    shown = request(lab.address, "POST", "/api/show", {"name": model}).json
+    texts = {name: shown["details"][name] for name in ("format", "family", "parameter_size", "quantization_level")}
+    assert {type(text) for text in texts.values()} == {str}
+    listed = request(lab.address, "GET", "/api/tags").json["models"]
+    assert all(isinstance(one["details"]["family"], str) for one in listed)
+
+
+def test_a_model_that_sees_says_so_to_lm_studios_clients(lab: House) -> None:
+    listed = request(lab.address, "GET", "/api/v0/models").json["data"]
+    seeing = [one for one in listed if one["type"] == "vlm"]
+    assert seeing
+    assert all("vision" in one["capabilities"] for one in seeing)
+    assert not any("vision" in one["capabilities"] for one in listed if one["type"] != "vlm")
+
+
+def test_a_gap_as_zed_asks_for_one_is_filled(lab: House) -> None:
+    body = {
+        "model": model_of("anthropic"),
+        "prompt": "<fim_prefix>def f():\n<fim_suffix>\nprint(f())<fim_middle>",
+        "raw": True,
+        "stream": False,
+        "options": {"num_predict": 64, "temperature": 0.2, "stop": ["<fim_prefix>", "<PRE>"]},
+    }
+    answer = request(lab.address, "POST", "/api/generate", body)
+    assert answer.status == 200, answer.body
+    assert answer.json["response"]
+    assert b"<prefix>def f():" in lab.arrived("anthropic")[-1].raw
+    assert "suffix" in answer.headers["x-bardo-degraded"]
+
+
 KEYED = """
 [aliases]
 swift = "deepseek/m1"
@@ -193,6 +225,9 @@ def test_ollamas_library_finds_all_of_it_with_a_key(keyed: KeyedGateway) -> None
         shown = client.show("deepseek/m1")
         architecture = shown.modelinfo["general.architecture"]
         assert shown.modelinfo[f"{architecture}.context_length"] == 65536
+        # Continue reads the parameter, and whether the template has a place for a suffix.
+        assert shown.parameters == "num_ctx 65536"
+        assert ".Suffix" in shown.template
         assert client.ps().models == []
         assert client.chat("deepseek/m1", [{"role": "user", "content": QUESTION}]).message.content
         assert client.generate("deepseek/m1", "a", suffix="b").response
@@ -218,6 +253,10 @@ def test_lm_studios_list_has_what_the_key_may_ask_and_the_length_of_its_context(
     one = read(f"/api/v0/models/{name}", keyed.key()).json
     assert (one["id"], one["type"], one["state"], one["max_context_length"]) == (name, "llm", "loaded", 65536)
     assert one["capabilities"] == ["tool_use"]
+    # Zed refuses a list in which one of these is anything else.
+    assert {(one["compatibility_type"], type(one["publisher"]), one["state"]) for one in listed["data"]} == {
+        ("gguf", str, "loaded")
+    }
     missing = read("/api/v0/models/nobody/has-this", keyed.key())
     assert missing.status == 404
     assert missing.json["error"]["code"] == "unknown_model"

@@ -123,7 +123,7 @@ def details(maker: str | None) -> JsonObject:
     return {
         "parent_model": "",
         "format": "",
-        "family": maker,
+        "family": maker or "",
         "families": families,
         "parameter_size": "",
         "quantization_level": "",

@@ -31,8 +31,12 @@ from bardo.values.response import Response
 API_VERSION = "0.12.6"
 """The version of Ollama whose API is spoken: clients refuse to talk to older ones."""
 _NEVER = (0, "0", "0s")
+# Continue sends a suffix where a template names it, and else a raw prompt (its core/llm/llms/Ollama.ts, read 2026-11).
+_TEMPLATE = "{{ .Prompt }}{{ .Suffix }}"
 _OF_WORKLOADS = ["completion", "tools", "thinking", "insert"]
 """A workload leads each call to a model that can do what the call needs."""
+_LM_STUDIOS = {"tool_use": "tools", "vision": "vision"}
+"""What LM Studio calls the abilities that it tells."""
 
 
 async def root(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
@@ -68,13 +72,13 @@ async def show_capabilities(
 
 
 def _model_description(name: str, maker: str | None, capabilities: list[str], tokens: int | None) -> dict[str, Any]:
-    # Editors read the length of the context by the architecture's name, as the files of models have it.
+    # Editors read the length of the context by the architecture's name, as the files of models have it; Continue reads it as a parameter.
     architecture = maker or "bardo"
     context = {} if tokens is None else {f"{architecture}.context_length": tokens}
     return {
         "modelfile": "",
-        "parameters": "",
-        "template": "",
+        "parameters": "" if tokens is None else f"num_ctx {tokens}",
+        "template": _TEMPLATE if "insert" in capabilities else "",
         "details": details(maker),
         "model_info": {"general.architecture": architecture, "general.basename": name, **context},
         "capabilities": capabilities,
@@ -119,7 +123,10 @@ async def show_local_model(
 
 
 def _local_model(services: Services, model: ModelInfo) -> dict[str, Any]:
-    """Return what LM Studio says of a model. Nothing is known of its file; it answers at once, which is called `loaded`."""
+    """Return what LM Studio says of a model. Nothing is known of its file; it answers at once, which is called `loaded`.
+
+    Zed reads no list with a `compatibility_type` but LM Studio's two, and shows pictures to models that say `vision` (crates/lmstudio).
+    """
     provider = next((one for one in services.directory.providers if one.id == model.provider), None)
     abilities, maker, tokens = _OF_WORKLOADS, "bardo", None
     if provider is not None:
@@ -137,11 +144,11 @@ def _local_model(services: Services, model: ModelInfo) -> dict[str, Any]:
         "type": kind,
         "publisher": maker,
         "arch": maker,
-        "compatibility_type": "",
+        "compatibility_type": "gguf",
         "quantization": "",
         "state": "loaded",
         **({} if tokens is None else {"max_context_length": tokens, "loaded_context_length": tokens}),
-        "capabilities": ["tool_use"] if "tools" in abilities else [],
+        "capabilities": [word for word, ability in _LM_STUDIOS.items() if ability in abilities],
     }
 
 
