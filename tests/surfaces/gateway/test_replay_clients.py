@@ -65,7 +65,15 @@ def gemini(question: str) -> Turns:
     return f"/v1beta/models/{MODEL}:", first, {**first, "contents": [asked, *turn]}
 
 
-CLIENTS = {"chat": chat, "responses": responses, "messages": messages, "gemini": gemini}
+def gemini_cli(question: str) -> Turns:
+    """Gemini CLI drops thoughts with the state that stands at them, and writes at a call that it has no signature."""
+    path, first, second = gemini(question)
+    [call] = second["contents"][1]["parts"]
+    turn = {"role": "model", "parts": [{**call, "thoughtSignature": "skip_thought_signature_validator"}]}
+    return path, first, {**second, "contents": [second["contents"][0], turn, second["contents"][2]]}
+
+
+CLIENTS = {"chat": chat, "responses": responses, "messages": messages, "gemini": gemini, "gemini cli": gemini_cli}
 each_client = pytest.mark.parametrize("client", CLIENTS.values(), ids=list(CLIENTS))
 
 

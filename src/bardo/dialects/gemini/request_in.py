@@ -16,7 +16,7 @@ from bardo.dialects.gemini.schemas import json_schema
 from bardo.dialects.gemini.wire import FORMAT, NAME, arguments_text, camel, field_in, opaque_of
 from bardo.dialects.shared.bounded_json import MAX_DEPTH
 from bardo.dialects.shared.control_fields import as_whole_number
-from bardo.dialects.shared.json_values import JsonObject, decode_object, encode_json, is_object, take
+from bardo.dialects.shared.json_values import NO_SIGNATURES, JsonObject, decode_object, encode_json, is_object, take
 from bardo.dialects.shared.media import is_document, picture_or_document, picture_type
 from bardo.dialects.shared.options import read_options
 from bardo.dialects.shared.structs import OTHERS, as_it_came, carried, carried_fields, read
@@ -348,7 +348,10 @@ class _PartsReader:
 
     def _part(self, part: wire.Part) -> None:
         text, signature, fields = part.text, part.thought_signature, carried_fields(part) or {}
-        opaque, sealed = opaque_of(signature) if signature else ((), False)
+        opaque, sealed = opaque_of(signature) if signature and signature not in NO_SIGNATURES else ((), False)
+        if signature in NO_SIGNATURES:
+            # Gemini CLI writes this at calls whose thoughts it dropped: it is no state, and no reply is known by it.
+            fields = _signed(fields, signature)
         if part.thought and text is not None:
             self._end_text()
             self._thoughts.append(text)

@@ -352,7 +352,7 @@ def lacks_signatures(request: Request) -> bool:
         if message.role != "assistant" and ToolResultBlock not in message.kinds:
             return False
         if message.role == "assistant" and message.calls and not message.calls[0].opaque:
-            return True
+            return "thoughtSignature" not in fields_for(NAME, message.calls[0].carried)
     return False
 
 
