@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import cast
 
 from bardo.adapters.stores.state import SqliteStore
 from bardo.adapters.stores.state.calls import StateCalls
@@ -99,5 +100,21 @@ def test_a_store_that_is_away_leaves_what_this_process_knows(tmp_path: Path) -> 
         await one.memory.keep(StoreForSession("tools", "session", b"1"))
         assert await one.memory.recall(LoadForSession("tools", "session")) == b"1"
         one.calls.close()
+
+    asyncio.run(run())
+
+
+def test_values_that_are_kept_at_once_for_one_session_count_once() -> None:
+    class Shared:
+        async def put(self, layer: str, session: str, value: bytes) -> None:
+            await asyncio.sleep(0)
+
+    async def run() -> None:
+        shared = cast("SharedSessions", Shared())
+        memory = SessionMemory(SessionBounds(bytes=25), watch=lambda: 0.0, shared=shared)
+        for _ in range(2):
+            await asyncio.gather(*(memory.keep(StoreForSession("layer", "one", b"0123456789")) for _ in range(2)))
+        await memory.keep(StoreForSession("layer", "two", b"0123456789"))
+        assert {session for _, session in memory._held} == {"one", "two"}
 
     asyncio.run(run())

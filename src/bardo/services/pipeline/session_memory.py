@@ -110,6 +110,7 @@ class SessionMemory:
             return
         if self._shared is not None:
             await self._shared.put(effect.layer, effect.session, effect.value)
+            self._forget(key)  # Another call of the session may have kept its value meanwhile.
         self._held[key] = (self._watch(), effect.value)
         self._bytes += len(effect.value)
         while len(self._held) > self._bounds.values or self._bytes > self._bounds.bytes:
