@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sqlite3
+import threading
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from bardo.adapters.stores.database.store_calls import StoreCalls
 from bardo.routing.circuit import AttemptOutcome
 from bardo.routing.health_news import TargetCounts, TargetDown, decode_news, encode_news
 from bardo.routing.shared_health import STALE_COUNTS_SECONDS, SharedHealth
-from bardo.services.facts.exchange import LEASE_SECONDS, Exchange
+from bardo.services.facts.exchange import LEASE_SECONDS, Exchange, ExchangeResult
 from bardo.services.facts.file_exchange import FileExchange
 from bardo.services.facts.health import HealthKeeper
 from bardo.services.facts.health_sharing import HealthSharing, open_sharing
@@ -83,6 +84,32 @@ def test_failures_that_no_gateway_is_sure_of_alone_take_a_target_down_for_all(pl
             await begin(*gateways)
         assert {gateway.state() for gateway in gateways} == {"down"}
         await end(*gateways)
+
+    run(check())
+
+
+def test_what_goes_down_while_a_gateway_joins_the_others_is_told(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def check() -> None:
+        one, other = Gateway(place), Gateway(place)
+        await begin(other)
+        exchange, asked, answers = one.server.exchange, asyncio.Event(), threading.Event()
+        loop = asyncio.get_running_loop()
+
+        def exchange_slowly(*words: Any, **fields: Any) -> ExchangeResult:
+            result = exchange(*words, **fields)
+            loop.call_soon_threadsafe(asked.set)
+            assert answers.wait(PATIENCE)
+            return result
+
+        monkeypatch.setattr(one.server, "exchange", exchange_slowly)
+        joining = asyncio.ensure_future(one.sharing.exchange())
+        await asked.wait()
+        one.fail()
+        answers.set()
+        assert await joining
+        await begin(one, other)
+        assert other.state() == "down"
+        await end(one, other)
 
     run(check())
 

@@ -51,6 +51,7 @@ class HealthSharing:
         self._task: asyncio.Task[None] | None = None
         self._woken = asyncio.Event()
         self._is_new = True
+        self._has_just_joined = False
         self._closing = False
         self._told_of_unreadable = False
         store.wake = self._woken.set
@@ -77,14 +78,15 @@ class HealthSharing:
     async def exchange(self) -> bool:
         """Exchange news once, and return whether the server answered."""
         store, now, was_alone = self._store, self._watch(), not self._store.in_step
-        news = store.standing(now) if was_alone else store.outgoing(now)
+        # What went down while the first news were on their way is told with the second ones.
+        news = (*(store.standing(now) if was_alone or self._has_just_joined else ()), *store.outgoing(now))
         targets, back = ([], []) if was_alone else store.trials(now)
         data = encode_news(news) if news else b""
         result = await self._ask(data, targets, back)
         if result is None:
             store.leave()
             return False
-        store.in_step = True
+        store.in_step, self._has_just_joined = True, was_alone
         self._take(result)
         held = [name for name in targets if _text(name) in set(result.held)]
         store.set_trials(targets, held, self._watch())
