@@ -11,7 +11,7 @@ from bardo.simulators import Script, Turn, Usage
 from support.any_model import Simulator
 from support.gateway import House, house, model_of
 from support.sdk import SDKS, Sdk
-from support.talk import QUESTION, THOUGHT
+from support.talk import QUESTION, SCHEMA, THOUGHT, WEATHER, request
 from surfaces.gateway.cells import PROVIDERS, SPEAKERS, each_sdk, each_sdk_and_provider, whole_and_streamed
 
 pytestmark = pytest.mark.each_python
@@ -100,3 +100,27 @@ def test_anthropics_library_counts_tokens(town: House, sdks: dict[str, Sdk]) -> 
     tool = {"name": "weather", "description": "Tell the weather", "input_schema": {"type": "object"}}
     beside_a_tool = client.messages.count_tokens(model="claude-sonnet-4-5", messages=turns, tools=[tool])
     assert beside_a_tool.input_tokens > alone.input_tokens > 0
+
+
+@pytest.mark.parametrize("provider", SPEAKERS)
+@pytest.mark.parametrize("question", [QUESTION, WEATHER])
+def test_a_chunk_of_gemini_has_thoughts_text_or_calls_alone(town: House, provider: str, question: str) -> None:
+    # A client that keeps one of them for each chunk lost the others (google-genai-haystack 7.0, 2026).
+    function = {"name": "weather", "parametersJsonSchema": SCHEMA}
+    body = {
+        "contents": [{"role": "user", "parts": [{"text": question}]}],
+        "tools": [{"functionDeclarations": [function]}] if question == WEATHER else [],
+        "generationConfig": {"thinkingConfig": {"includeThoughts": True}},
+    }
+    path = f"/v1beta/models/{model_of(provider)}:streamGenerateContent?alt=sse"
+    answer = request(town.address, "POST", path, body)
+    kinds = [
+        {
+            "thought" if part.get("thought") else "call" if "functionCall" in part else "text"
+            for part in candidate["content"]["parts"]
+        }
+        for _, chunk in answer.events
+        for candidate in chunk.get("candidates", ())
+    ]
+    assert {name for one in kinds for name in one} >= {"thought", "call" if question == WEATHER else "text"}
+    assert [one for one in kinds if len(one) > 1] == []

@@ -1,12 +1,14 @@
 """Encode a reply for a Gemini client: a stream of server-sent events, the JSON array that a request without `alt=sse` gets, or one body.
 
-Text and thoughts go out as they come, a call goes out whole, and state and fields go out with the part they belong to. The finish reasons,
-usage, grounding and bardo's own fields (under `bardo`, which Google's SDKs pass over) stand in the last chunk.
+Text and thoughts go out as they come, a call goes out whole, and state and fields go out with the part they belong to. A chunk of a stream
+holds thoughts, text or calls, and never two of these: clients keep one of them (google-genai-haystack 7, 2026). The finish reasons, usage,
+grounding and bardo's own fields (under `bardo`, which Google's SDKs pass over) stand in the last chunk.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import groupby
 from typing import Any
 
 import msgspec
@@ -378,6 +380,11 @@ class OpenParts:
         return parts
 
 
+def _kind(part: Part) -> str:
+    """Return what a part is for clients: thought, call or text."""
+    return "thought" if part.get("thought") else "call" if "functionCall" in part else "text"
+
+
 _TEXT = b'{"candidates":[{"content":{"parts":[{"text":'
 _THOUGHT = b'{"candidates":[{"content":{"parts":[{"thought":true,"text":'
 
@@ -393,6 +400,7 @@ class GeminiEncoder:
         self._before, self._after = (b"[", b"") if self._array else (b"data: ", b"\r\n\r\n")
         self._ids: dict[str, str] = {}
         self._choices: dict[int, OpenParts] = {}
+        self._last_parts: dict[int, list[Part]] = {}
         self._usage = Usage()
         self._carried = CarriedFields()
         self._extension: JsonObject = {}
@@ -421,8 +429,8 @@ class GeminiEncoder:
         self._closed = True
         for choice in self._choices.values():
             choice.finish = choice.finish or Finish("unknown")
-        frame = self._frame({**self._ending(), **self._ids})
-        return (frame, b"]") if self._array else (frame,)
+        frames = [*self._rest(), self._frame({**self._ending(), **self._ids})]
+        return (*frames, b"]") if self._array else frames
 
     def _continues(self, item: ContentChunk | ThinkChunk) -> bool:
         same = item.block == self._plain_block and item.choice == self._plain_choice and item.text != ""
@@ -451,12 +459,23 @@ class GeminiEncoder:
         return frame
 
     def _parts(self, parts: list[Part], index: int) -> Sequence[bytes]:
-        if not parts:
-            return ()
-        candidate = {"content": {"parts": parts, "role": "model"}, "index": index}
-        return (self._frame({"candidates": [candidate], **self._ids}),)
+        """Return the chunks of some parts of a candidate."""
+        return [
+            self._frame({"candidates": [{"content": {"parts": [*same], "role": "model"}, "index": index}], **self._ids})
+            for _, same in groupby(parts, key=_kind)
+        ]
+
+    def _rest(self) -> list[bytes]:
+        """Return the chunks of what was held, but for the parts of the last kind, which go out with the ending."""
+        frames: list[bytes] = []
+        for index, choice in sorted(self._choices.items()):
+            kinds = [[*same] for _, same in groupby(choice.rest(), key=_kind)]
+            self._last_parts[index] = kinds.pop() if kinds else []
+            frames += self._parts([part for same in kinds for part in same], index)
+        return frames
 
     def _ending(self) -> JsonObject:
+        """Return the last chunk, which follows the rest."""
         fields = self._carried.fields
         candidates = [self._last(index) for index in sorted(self._choices) if not self._is_silent(index, fields)]
         malformed = [call for choice in self._choices.values() for call in choice.malformed]
@@ -465,7 +484,7 @@ class GeminiEncoder:
 
     def _last(self, index: int) -> JsonObject:
         choice = self._choices[index]
-        parts = choice.rest() or [text_part("")]
+        parts = self._last_parts[index] or [text_part("")]
         fields = choice.carried.fields
         word = finish_word(choice.finish) if choice.finish else ""
         return candidate_of(parts, index, finish=word, fields=fields)
@@ -545,8 +564,9 @@ class GeminiEncoder:
         self._closed = True
         for choice in self._choices.values():
             choice.drop_calls()
+        frames = self._rest()
         ending = self._ending()
-        frames = [self._frame({**ending, **self._ids})] if ending else []
+        frames += [self._frame({**ending, **self._ids})] if ending else []
         frames.append(self._before + encode_error(event.error) + (b"]" if self._array else self._after))
         return frames
 
