@@ -52,3 +52,20 @@ def test_a_failing_tool_does_not_lead_a_conversation_to_another_endpoint() -> No
             answer = request(running.address, "POST", path, {"contents": contents, "tools": tools})
             assert answer.status == 200
         assert len({one.path for one in running.arrived("openrouter")}) == 1
+
+
+def test_the_name_in_a_tools_result_leads_to_no_other_endpoint_and_is_no_loss() -> None:
+    # LangChain for JavaScript says it. At the other endpoint the thinking before the call would be lost.
+    call = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
+    messages = [
+        {"role": "user", "content": "How is the weather?"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "call_1", "name": "weather", "content": "sunny"},
+    ]
+    with house([Simulator("openai_responses"), Simulator("anthropic")]) as running:
+        for model in ("openai_responses/gpt-5", "anthropic/claude-sonnet-4-5"):
+            body = {"model": model, "reasoning_effort": "low", "messages": messages}
+            answer = request(running.address, "POST", "/v1/chat/completions", body)
+            assert answer.status == 200
+            assert "name" not in answer.headers.get("x-bardo-degraded", "").split(", ")
+        assert [one.path for one in running.arrived("openai_responses")] == ["/v1/responses"]

@@ -120,10 +120,12 @@ class Losses:
         """Report a tool that another provider runs itself."""
         self.lose(f"tool {tool.name}", tool.name, "a tool only its own provider runs")
 
-    def lose_fields(self, carried: Carried | None) -> None:
-        """Report fields of another dialect; one that is null, or holds nulls only, says nothing."""
+    def lose_fields(self, carried: Carried | None, *, but: str = "") -> None:
+        """Report fields of another dialect, all `but` one; one that is null, or holds nulls only, says nothing."""
         if carried is not None and carried.dialect != self.dialect:
             for name, value in _members(carried):
+                if name == but:
+                    continue
                 if value is not None and name in self._markers:
                     self.notes += 1
                     self._offered[name] = self._offered.get(name, 0) + 1
@@ -276,7 +278,9 @@ def _report_block(block: Block, kind: type, losses: Losses, checks: Checks) -> N
         losses.lose(name, name, lack.why, sent=lack.sent)
         return
     if block.carried is not None:
-        losses.lose_fields(block.carried)
+        # What a result says of its tool's name, as LangChain for JavaScript does, is said by the call too.
+        named = isinstance(block, ToolResultBlock) and block.carried.fields.get("name") == block.name
+        losses.lose_fields(block.carried, but="name" if named else "")
     if kind in checks.blocks:
         _report(block, checks.blocks[kind], losses)
     if isinstance(block, ToolResultBlock):
