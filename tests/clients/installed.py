@@ -149,6 +149,19 @@ SDKS = NpmPackages(
     ),
 )
 """Libraries of JavaScript, which the examples of the documentation use."""
+FURTHER_SDKS = NpmPackages("further-sdks", ("ollama@0.6.4", "cohere-ai@8.1.0"), nightly=True)
+LANGCHAIN_JS = NpmPackages(
+    "langchain-js",
+    (
+        "@langchain/core@1.4.0",
+        "@langchain/openai@1.5.8",
+        "@langchain/anthropic@1.5.11",
+        "@langchain/google-genai@2.3.2",
+    ),
+    nightly=True,
+)
+"""The newest versions for the oldest Node.js that the tests run on, 20."""
+MASTRA = NpmPackages("mastra", ("@mastra/core@1.71.0", "zod@4.6.7"), nightly=True)
 
 
 PYTHON_CLIENTS = PipPackages(
@@ -175,6 +188,14 @@ GOOGLE_CLIENTS = PipPackages(
     "google", ("langchain-google-genai==4.4.2", "pydantic-ai-slim[google]==2.68.0"), nightly=True
 )
 GOOGLE_ADK = PipPackages("adk", ("google-adk==2.13.0",), nightly=True)
+STRANDS = PipPackages("strands", ("strands-agents[anthropic,openai]==1.62.0",), nightly=True)
+AGENT_FRAMEWORK = PipPackages(
+    "agent-framework", ("agent-framework-core==1.23.0", "agent-framework-openai==1.17.0"), nightly=True
+)
+AGNO = PipPackages("agno", ("agno==3.1.10", "openai==3.57.0", "anthropic==2.14.0", "google-genai==3.6.1"), nightly=True)
+HAYSTACK = PipPackages(
+    "haystack", ("haystack-ai==3.4.1", "anthropic-haystack==8.0.1", "google-genai-haystack==7.0.0"), nightly=True
+)
 """Frameworks with packages so many that they are installed every night, and not for each change."""
 TOOL_SERVERS = NpmPackages(
     "tool-servers",
@@ -193,12 +214,19 @@ TOOL_SERVERS = NpmPackages(
 ALL = (
     *AGENTS.values(),
     SDKS,
+    FURTHER_SDKS,
+    LANGCHAIN_JS,
+    MASTRA,
     PYTHON_CLIENTS,
     INSTRUCTOR,
     OTHER_FRAMEWORKS,
     LITELLM,
     GOOGLE_CLIENTS,
     GOOGLE_ADK,
+    STRANDS,
+    AGENT_FRAMEWORK,
+    AGNO,
+    HAYSTACK,
     TOOL_SERVERS,
 )
 

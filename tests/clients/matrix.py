@@ -6,13 +6,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from clients.installed import (
+    AGENT_FRAMEWORK,
+    AGNO,
+    FURTHER_SDKS,
     GOOGLE_ADK,
     GOOGLE_CLIENTS,
+    HAYSTACK,
     INSTRUCTOR,
+    LANGCHAIN_JS,
     LITELLM,
+    MASTRA,
     OTHER_FRAMEWORKS,
     PYTHON_CLIENTS,
     SDKS,
+    STRANDS,
     NpmPackages,
     PipPackages,
 )
@@ -50,6 +57,8 @@ class Client:
 
 _CHAT, _RESPONSES, _MESSAGES, _GEMINI = "Chat Completions", "Responses", "Messages", "Gemini"
 _OLLAMA, _COHERE, _CONVERSE, _INVOKE = "Ollama", "Cohere", "Bedrock Converse", "Bedrock InvokeModel"
+_MICROSOFT = "Microsoft's agent-framework"
+_LANGCHAIN_JS = "LangChain for JavaScript"
 _VALUES_ONLY = "it makes values only"
 _BY_PROMPT = "its modules call tools by words in the prompt"
 CLIENTS = (
@@ -64,6 +73,8 @@ CLIENTS = (
     Client("js_openai.mjs", "OpenAI's SDK for JavaScript", "7.57.0", f"{_RESPONSES}, {_CHAT}", SDKS),
     Client("js_anthropic.mjs", "Anthropic's SDK for JavaScript", "1.12.0", _MESSAGES, SDKS),
     Client("js_google.mjs", "Google's SDK for JavaScript", "3.1.0", _GEMINI, SDKS),
+    Client("js_ollama.mjs", "Ollama's library for JavaScript", "0.6.4", _OLLAMA, FURTHER_SDKS),
+    Client("js_cohere.mjs", "Cohere's SDK for JavaScript", "8.1.0", _COHERE, FURTHER_SDKS),
     Client("ai_sdk_openai.mjs", "AI SDK, @ai-sdk/openai", "4.0.118", _RESPONSES, SDKS),
     Client("ai_sdk_compatible.mjs", "AI SDK, @ai-sdk/openai-compatible", "3.0.92", _CHAT, SDKS),
     Client("ai_sdk_anthropic.mjs", "AI SDK, @ai-sdk/anthropic", "4.0.105", _MESSAGES, SDKS),
@@ -104,6 +115,32 @@ CLIENTS = (
         "dspy_chat.py", "DSPy", "3.4.1", _CHAT, LITELLM, left_out={"stream": "its calls are whole", "tools": _BY_PROMPT}
     ),
     Client("google_adk.py", "google-adk, Gemini", "2.13.0", _GEMINI, GOOGLE_ADK),
+    Client("langchain_js_chat.mjs", f"{_LANGCHAIN_JS}, ChatOpenAI", "1.5.8", _CHAT, LANGCHAIN_JS),
+    Client("langchain_js_responses.mjs", f"{_LANGCHAIN_JS}, ChatOpenAI", "1.5.8", _RESPONSES, LANGCHAIN_JS),
+    Client("langchain_js_anthropic.mjs", f"{_LANGCHAIN_JS}, ChatAnthropic", "1.5.11", _MESSAGES, LANGCHAIN_JS),
+    Client("langchain_js_google.mjs", f"{_LANGCHAIN_JS}, ChatGoogleGenerativeAI", "2.3.2", _GEMINI, LANGCHAIN_JS),
+    Client("mastra.mjs", "Mastra, its model router", "1.71.0", _CHAT, MASTRA),
+    Client("strands_openai.py", "Strands Agents, OpenAIModel", "1.62.0", _CHAT, STRANDS),
+    Client("strands_responses.py", "Strands Agents, OpenAIResponsesModel", "1.62.0", _RESPONSES, STRANDS),
+    Client("strands_anthropic.py", "Strands Agents, AnthropicModel", "1.62.0", _MESSAGES, STRANDS),
+    Client("strands_bedrock.py", "Strands Agents, BedrockModel", "1.62.0", _CONVERSE, STRANDS),
+    Client("agent_framework_chat.py", f"{_MICROSOFT}, OpenAIChatCompletionClient", "1.23.0", _CHAT, AGENT_FRAMEWORK),
+    Client("agent_framework_responses.py", f"{_MICROSOFT}, OpenAIChatClient", "1.23.0", _RESPONSES, AGENT_FRAMEWORK),
+    Client("agno_chat.py", "Agno, OpenAIChat", "3.1.10", _CHAT, AGNO),
+    Client("agno_responses.py", "Agno, OpenAIResponses", "3.1.10", _RESPONSES, AGNO),
+    Client("agno_claude.py", "Agno, Claude", "3.1.10", _MESSAGES, AGNO),
+    Client("agno_gemini.py", "Agno, Gemini", "3.1.10", _GEMINI, AGNO),
+    Client("haystack_openai.py", "Haystack, OpenAIChatGenerator", "3.4.1", _CHAT, HAYSTACK),
+    Client("haystack_responses.py", "Haystack, OpenAIResponsesChatGenerator", "3.4.1", _RESPONSES, HAYSTACK),
+    Client("haystack_anthropic.py", "Haystack, AnthropicChatGenerator", "8.0.1", _MESSAGES, HAYSTACK),
+    Client(
+        "haystack_google.py",
+        "Haystack, GoogleGenAIChatGenerator",
+        "7.0.0",
+        _GEMINI,
+        HAYSTACK,
+        left_out={"tools": "it sends of a turn the signed parts alone, and so drops a call beside signed thinking"},
+    ),
 )
 
 

@@ -12,12 +12,14 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bardo.adapters.stores.replay_store import ReplayKeeper
+from bardo.adapters.stores.response_store import ResponseStore
 from bardo.adapters.stores.state import MemoryStore
 from bardo.simulators import Conversation, Script, ToolCall, Turn
 from bardo.simulators.script import answer
@@ -62,11 +64,11 @@ def test_a_client_in_each_mode_over_each_dialect(client: Client, tmp_path: Path)
     command = command_of(client, tmp_path)
     simulators = [Simulator(name, script=Script(otherwise=in_own_words)) for name in PROVIDERS]
     keeper = ReplayKeeper(MemoryStore())
-    with house(simulators, replay=keeper) as running:
+    responses = ResponseStore(MemoryStore())
+    with closing(keeper), closing(responses), house(simulators, replay=keeper, responses=responses) as running:
         models = [model_of(name) for name in PROVIDERS]
         done = run([*command, running.address, *models], tmp_path)
         loops = {name: list(requests_with_results(running, name)) for name in PROVIDERS}
-    keeper.close()
     assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-3000:]
     results = [json.loads(line) for line in done.stdout.splitlines() if line.startswith('{"model"')]
     assert [(one["model"], one["mode"]) for one in results] == [(m, mode) for m in models for mode in client.modes]

@@ -1,0 +1,16 @@
+"""Haystack's OpenAIChatGenerator."""
+
+from haystack.components.generators.chat import OpenAIChatGenerator
+from haystack.utils import Secret
+from haystack_modes import ask_by
+from modes import ADDRESS, SCHEMA
+
+
+def open_model(name, **more):
+    return OpenAIChatGenerator(
+        Secret.from_token("any"), model=name, api_base_url=ADDRESS + "/v1", max_retries=0, **more
+    )
+
+
+FORMAT = {"type": "json_schema", "json_schema": {"name": "city", "strict": True, "schema": SCHEMA}}
+ask_by(open_model, {"response_format": FORMAT}, reasoning_effort="low")
