@@ -11,10 +11,10 @@ from typing import ClassVar, Literal
 
 from bardo.simulators import chat_request
 from bardo.simulators.demands import LONGEST_NAMES, MISTRAL_ORDER, MISTRALS, OPENAI_NAMES, Demands
+from bardo.simulators.embeddings import openai_embeddings
 from bardo.simulators.exchange import JSON, Exchange, Incoming, Refusal, Reply, data_event, streamed, whole
 from bardo.simulators.fields import Fields, at, compact
 from bardo.simulators.provider import Provider
-from bardo.simulators.providers import openai_embeddings
 from bardo.simulators.turns import Conversation, ToolCall
 
 DONE = b"data: [DONE]\n\n"
@@ -31,6 +31,9 @@ class Chat(Provider):
     checks_tool_messages: ClassVar[bool] = False
     runs_templates: ClassVar[bool] = False
     """Whether the model's own chat template refuses roles out of its order."""
+    choice_order: ClassVar[Sequence[str]] = ("index", "message", "finish_reason")
+    call_order: ClassVar[Sequence[str]] = ("id", "type", "function")
+    """The fields of the only choice of a whole reply, and of a tool call, in their order; what has no value there is null."""
     owner: ClassVar[str] = "system"
     embeds: ClassVar[Literal["no", "any", "strict"]] = "no"
     """Whether the server makes vectors of texts too, with any fields in a request for them or only with those it knows."""
@@ -41,7 +44,7 @@ class Chat(Provider):
     def answer_other_path(self, incoming: Incoming, path: str) -> Reply | None:
         if path != "/embeddings" or self.embeds == "no" or incoming.method != "POST":
             return None
-        return openai_embeddings.embeddings(incoming, strict=self.embeds == "strict")
+        return openai_embeddings(incoming, strict=self.embeds == "strict")
 
     def decode_request(self, incoming: Incoming, path: str) -> Conversation:
         return chat_request.read(incoming, checks_tool_messages=self.checks_tool_messages)
@@ -93,7 +96,8 @@ class Chat(Provider):
 
     def whole_choice(self, exchange: Exchange) -> Fields:
         """Return the only choice of a whole reply."""
-        return {"index": 0, "message": self.message(exchange), "finish_reason": self.finish(exchange)}
+        choice: Fields = {"index": 0, "message": self.message(exchange), "finish_reason": self.finish(exchange)}
+        return {name: choice.get(name) for name in self.choice_order}
 
     def message(self, exchange: Exchange) -> Fields:
         """Return the message of a whole reply."""
@@ -111,11 +115,13 @@ class Chat(Provider):
 
     def tool_call(self, exchange: Exchange, index: int, call: ToolCall) -> Fields:
         """Return one whole tool call."""
-        return {
+        written: Fields = {
             "id": self.call_id(exchange, index, call),
+            "index": index,
             "type": "function",
             "function": {"name": call.name, "arguments": call.arguments_text},
         }
+        return {name: written.get(name) for name in self.call_order}
 
     def call_id(self, exchange: Exchange, index: int, call: ToolCall) -> str:
         """Return the id of a tool call."""

@@ -101,9 +101,17 @@ def deliver(reply: Reply, fault: Fault | None, troubles: ErrorForms, *, pace: fl
         case "oversized":
             return _oversized(reply, fault)
         case "malformed":
-            return _malformed(reply, fault)
+            # Break the JSON of the first event with data from `after` on, or of the whole body.
+            frames = list(reply.frames)
+            first = min(fault.after, len(frames) - 1) if reply.streamed else 0
+            place = next((index for index in range(first, len(frames)) if _json_end(frames[index])), first)
+            end = _json_end(frames[place]) or len(frames[place])
+            frames[place] = frames[place][: end - 1] + frames[place][end:]
+            return _good(replace(reply, frames=tuple(frames)), 0.0)
         case "error-event":
-            return _error_event(reply, fault, troubles)
+            if not reply.streamed:
+                return _good(troubles.reply(500), 0.0)
+            return _good(replace(reply, frames=(*reply.frames[: fault.after], *troubles.events())), 0.0)
         case "error-body":
             return _good(replace(troubles.reply(fault.status), status=200), 0.0)
         case "keep-alive":
@@ -168,25 +176,9 @@ def _oversized(reply: Reply, fault: Fault) -> Iterator[Action]:
     yield End()
 
 
-def _malformed(reply: Reply, fault: Fault) -> Iterator[Action]:
-    """Break the JSON of the first event with data from `after` on, or of the whole body."""
-    frames = list(reply.frames)
-    first = min(fault.after, len(frames) - 1) if reply.streamed else 0
-    place = next((index for index in range(first, len(frames)) if _json_end(frames[index])), first)
-    end = _json_end(frames[place]) or len(frames[place])
-    frames[place] = frames[place][: end - 1] + frames[place][end:]
-    return _good(replace(reply, frames=tuple(frames)), 0.0)
-
-
 def _json_end(frame: bytes) -> int:
     """Return where the frame's JSON ends, or 0 where it holds none (a comment, `[DONE]`)."""
     return frame.rfind(b"}") + 1
-
-
-def _error_event(reply: Reply, fault: Fault, troubles: ErrorForms) -> Iterator[Action]:
-    if not reply.streamed:
-        return _good(troubles.reply(500), 0.0)
-    return _good(replace(reply, frames=(*reply.frames[: fault.after], *troubles.events())), 0.0)
 
 
 def _keep_alive(reply: Reply, fault: Fault, troubles: ErrorForms) -> Iterator[Action]:

@@ -6,7 +6,7 @@ A request is somebody's JSON: every look into it names the type hoped for and ge
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 Fields: TypeAlias = dict[str, object]
@@ -47,6 +47,12 @@ def joined_text(content: object) -> str:
     if isinstance(content, str):
         return content
     return "".join(text(part.get("text")) for part in rows(content))
+
+
+def last_text(messages: Sequence[Fields], name: str, value: str) -> str:
+    """Return the text of the last message that has any, of those with `value` in the field `name`."""
+    texts = (joined_text(message.get("content")) for message in reversed(messages) if message.get(name) == value)
+    return next(filter(None, texts), "")
 
 
 def without(value: Fields, names: Iterable[str]) -> Fields:

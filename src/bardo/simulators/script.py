@@ -25,7 +25,9 @@ class _InstanceBuilder:
     def __init__(self, root: Fields, question: str) -> None:
         self._root = root
         self._numbers = [int(word) for word in re.findall(r"-?\d{1,15}", question)]
-        self._phrase = _subject_of(question)
+        # The words after its last preposition, else all of it.
+        found = re.findall(r"\b(?:in|for|at|of|about)\s+([^?.!\n]{1,80})", question)
+        self._phrase = (found[-1] if found else question).strip(" ?.!\n") or "example"
 
     def make(self, schema: Fields, depth: int) -> object:
         """Return a value for one part of the schema."""
@@ -87,12 +89,6 @@ def _type_of(schema: Fields) -> str:
     return "object" if "properties" in schema else "string"
 
 
-def _subject_of(question: str) -> str:
-    """Return the subject of the question: the words after its last preposition, else all of it."""
-    found = re.findall(r"\b(?:in|for|at|of|about)\s+([^?.!\n]{1,80})", question)
-    return (found[-1] if found else question).strip(" ?.!\n") or "example"
-
-
 _SUM = re.compile(r"(-?\d{1,9})\s*(\*|×|x|times|\+|plus|-|−|minus)\s*(-?\d{1,9})", re.IGNORECASE)
 _OPERATORS: dict[str, tuple[str, Callable[[int, int], int]]] = {
     **dict.fromkeys(("*", "×", "x", "times"), ("*", operator.mul)),
@@ -104,31 +100,27 @@ _OPERATORS: dict[str, tuple[str, Callable[[int, int], int]]] = {
 def answer(conversation: Conversation) -> Turn:
     """Return a turn for a question without a script."""
     if conversation.tool_results:
-        return _report(conversation)
+        result = "; ".join(conversation.tool_results)
+        return Turn(
+            reasoning=f"The tool returned: {result}. That answers the question, so I report it.",
+            text=f"The tool says: {result}",
+        )
     if conversation.tools:
-        return _call_tool(conversation)
+        tool = _best_tool(conversation)
+        arguments = instance_of(tool.schema, conversation.question)
+        shown = arguments if isinstance(arguments, dict) else {}
+        return Turn(
+            reasoning=f"The question needs the tool {tool.name}. I call it with {json.dumps(shown)}.",
+            tool_calls=(ToolCall(tool.name, shown),),
+        )
     if conversation.schema is not None:
-        return _fill(conversation)
+        value = instance_of(conversation.schema or {}, conversation.question)
+        return Turn(
+            reasoning="The answer has to follow the given schema, so I fill in each of its fields.",
+            text=json.dumps(value, ensure_ascii=False),
+        )
     found = _SUM.search(conversation.question)
     return _calculate(int(found[1]), found[2], int(found[3])) if found else _echo(conversation)
-
-
-def _report(conversation: Conversation) -> Turn:
-    result = "; ".join(conversation.tool_results)
-    return Turn(
-        reasoning=f"The tool returned: {result}. That answers the question, so I report it.",
-        text=f"The tool says: {result}",
-    )
-
-
-def _call_tool(conversation: Conversation) -> Turn:
-    tool = _best_tool(conversation)
-    arguments = instance_of(tool.schema, conversation.question)
-    shown = arguments if isinstance(arguments, dict) else {}
-    return Turn(
-        reasoning=f"The question needs the tool {tool.name}. I call it with {json.dumps(shown)}.",
-        tool_calls=(ToolCall(tool.name, shown),),
-    )
 
 
 def _best_tool(conversation: Conversation) -> Tool:
@@ -140,14 +132,6 @@ def _best_tool(conversation: Conversation) -> Tool:
         return tool.name == conversation.forced_tool, len(words & own)
 
     return max(conversation.tools, key=fit)
-
-
-def _fill(conversation: Conversation) -> Turn:
-    value = instance_of(conversation.schema or {}, conversation.question)
-    return Turn(
-        reasoning="The answer has to follow the given schema, so I fill in each of its fields.",
-        text=json.dumps(value, ensure_ascii=False),
-    )
 
 
 def _calculate(left: int, sign: str, right: int) -> Turn:

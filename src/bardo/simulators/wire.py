@@ -47,7 +47,14 @@ async def listening(handler: Handler, host: str, port: int) -> AsyncIterator[str
         yield _address(server.sockets[0])
     finally:
         is_open = False
-        await _stop_accepting(server)
+        # Stop accepting, and let accepted connections reach their handler: asyncio drops them where the server closes
+        # first.
+        loop = asyncio.get_running_loop()
+        for listener in server.sockets:
+            with suppress(NotImplementedError):  # Where a loop has no readers.
+                loop.remove_reader(listener.fileno())
+        for _ in range(_TURNS_OF_A_CONNECTION):
+            await asyncio.sleep(0)
         ended = {**handlers}
         for task in ended:
             task.cancel()
@@ -57,16 +64,6 @@ async def listening(handler: Handler, host: str, port: int) -> AsyncIterator[str
         server.close()
         await server.wait_closed()
         await asyncio.sleep(0)  # Aborted transports close their sockets in the loop's next turn.
-
-
-async def _stop_accepting(server: asyncio.Server) -> None:
-    """Stop accepting, and let accepted connections reach their handler: asyncio drops them where the server closes first."""
-    loop = asyncio.get_running_loop()
-    for listener in server.sockets:
-        with suppress(NotImplementedError):  # Where a loop has no readers.
-            loop.remove_reader(listener.fileno())
-    for _ in range(_TURNS_OF_A_CONNECTION):
-        await asyncio.sleep(0)
 
 
 @asynccontextmanager

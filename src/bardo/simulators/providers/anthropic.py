@@ -258,6 +258,13 @@ def _padded(index: int, event: Fields) -> bytes:
 
 
 def _model_row(model: str) -> Fields:
+    # Models up to 4.5 take a budget, later ones levels and adaptive thinking.
+    adaptive = not any(mark in model for mark in ("-3-", "-4-5", "-4-1", "-4-0"))
+    thinking: Fields = {
+        "supported": True,
+        "types": {"adaptive": {"supported": adaptive}, "enabled": {"supported": not adaptive}},
+    }
+    levels: Fields = {level: {"supported": adaptive} for level in ("low", "medium", "high", "xhigh", "max")}
     return {
         "type": "model",
         "id": model,
@@ -266,16 +273,5 @@ def _model_row(model: str) -> Fields:
         "lifecycle": "active",
         "max_input_tokens": 200000,
         "max_tokens": 64000,
-        "capabilities": _capabilities(model),
+        "capabilities": {"thinking": thinking, "effort": {"supported": adaptive, **levels}},
     }
-
-
-def _capabilities(model: str) -> Fields:
-    """Models up to 4.5 take a budget, later ones levels and adaptive thinking."""
-    adaptive = not any(mark in model for mark in ("-3-", "-4-5", "-4-1", "-4-0"))
-    thinking: Fields = {
-        "supported": True,
-        "types": {"adaptive": {"supported": adaptive}, "enabled": {"supported": not adaptive}},
-    }
-    levels: Fields = {level: {"supported": adaptive} for level in ("low", "medium", "high", "xhigh", "max")}
-    return {"thinking": thinking, "effort": {"supported": adaptive, **levels}}

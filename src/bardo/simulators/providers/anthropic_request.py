@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from bardo.simulators.exchange import Incoming, Refusal
-from bardo.simulators.fields import Fields, at, fields, joined_text, number, rows, text
+from bardo.simulators.fields import Fields, at, fields, joined_text, last_text, number, rows, text
 from bardo.simulators.prompt_cache import MarkedPrefix
 from bardo.simulators.providers import anthropic_thinking
 from bardo.simulators.turns import Conversation, Tool
@@ -168,33 +168,6 @@ def read(incoming: Incoming, *, counting: bool = False, budgets: bool = True) ->
     body = incoming.fields
     if not isinstance(incoming.body, dict):
         raise Refusal("bad_json", "The request body is not valid JSON: unexpected character: line 1 column 1 (char 0)")
-    _check_fields(body, counting=counting)
-    if budgets:
-        _check_budget(body)
-    messages = rows(body.get("messages"))
-    for index, message in enumerate(messages):
-        _check_message(index, message, messages[index - 1] if index else {}, text(body.get("model")))
-    _check_calls_answered(messages)
-    _check_texts(messages)
-    _check_end(messages[-1], text(body.get("model")))
-    _check_forced(body)
-    check_cache_markers(body)
-    anthropic_thinking.check(incoming)
-    check(incoming)
-    return Conversation(
-        model=text(body.get("model")),
-        question=next((said for m in reversed(messages) if (said := _message_text(m))), ""),
-        rounds=sum(message.get("role") == "assistant" for message in messages),
-        tools=() if at(body, "tool_choice.type") == "none" else _tools(body),
-        forced_tool=text(at(body, "tool_choice.name")) or None,
-        tool_results=tuple(joined_text(block.get("content")) for block in _blocks(messages[-1], "tool_result")),
-        schema=fields(at(body, "output_config.format.schema") or at(body, "output_format.schema")) or None,
-        streamed=body.get("stream") is True,
-        characters=len(joined_text(body.get("system"))) + sum(len(json.dumps(m.get("content"))) for m in messages),
-    )
-
-
-def _check_fields(body: Fields, *, counting: bool) -> None:
     for name in ("model", "max_tokens", "messages"):
         if name not in body and not (counting and name == "max_tokens"):
             raise Refusal("missing_field", f"{name}: Field required", parameter=name)
@@ -205,6 +178,31 @@ def _check_fields(body: Fields, *, counting: bool) -> None:
         raise Refusal("bad_value", "max_tokens: Input should be greater than or equal to 0", parameter="max_tokens")
     if not rows(body.get("messages")):
         raise Refusal("bad_value", "messages: at least one message is required", parameter="messages")
+    if budgets:
+        _check_budget(body)
+    messages = rows(body.get("messages"))
+    for index, message in enumerate(messages):
+        _check_message(index, message, messages[index - 1] if index else {}, text(body.get("model")))
+    _check_calls_answered(messages)
+    _check_texts(messages)
+    if messages[-1].get("role") == "assistant" and _NO_PREFILL.search(text(body.get("model"))):
+        words = "This model does not support assistant message prefill. The conversation must end with a user message."
+        raise Refusal("bad_value", words)
+    _check_forced(body)
+    check_cache_markers(body)
+    anthropic_thinking.check(incoming)
+    check(incoming)
+    return Conversation(
+        model=text(body.get("model")),
+        question=last_text(messages, "role", "user"),
+        rounds=sum(message.get("role") == "assistant" for message in messages),
+        tools=() if at(body, "tool_choice.type") == "none" else _tools(body),
+        forced_tool=text(at(body, "tool_choice.name")) or None,
+        tool_results=tuple(joined_text(block.get("content")) for block in _blocks(messages[-1], "tool_result")),
+        schema=fields(at(body, "output_config.format.schema") or at(body, "output_format.schema")) or None,
+        streamed=body.get("stream") is True,
+        characters=len(joined_text(body.get("system"))) + sum(len(json.dumps(m.get("content"))) for m in messages),
+    )
 
 
 def _check_budget(body: Fields) -> None:
@@ -263,12 +261,6 @@ def _check_texts(messages: Sequence[Fields]) -> None:
         raise Refusal("bad_value", "messages: final assistant content cannot end with trailing whitespace")
 
 
-def _check_end(last: Fields, model: str) -> None:
-    if last.get("role") == "assistant" and _NO_PREFILL.search(model):
-        words = "This model does not support assistant message prefill. The conversation must end with a user message."
-        raise Refusal("bad_value", words)
-
-
 def _check_forced(body: Fields) -> None:
     """Refuse a forced tool beside thinking (BerriAI/litellm#17129 and can1357/oh-my-pi#341), and of some models always."""
     if at(body, "tool_choice.type") in ("any", "tool") and _NEVER_FORCED.search(text(body.get("model"))):
@@ -293,10 +285,6 @@ def _check_calls_answered(messages: Sequence[Fields]) -> None:
 
 def _blocks(message: Fields, kind: str) -> list[Fields]:
     return [block for block in rows(message.get("content")) if block.get("type") == kind]
-
-
-def _message_text(message: Fields) -> str:
-    return joined_text(message.get("content")) if message.get("role") == "user" else ""
 
 
 def _tools(body: Fields) -> tuple[Tool, ...]:

@@ -300,11 +300,10 @@ def exception(name: str, message: str) -> bytes:
 
 def _message(payload: bytes, headers: dict[str, str]) -> bytes:
     """Return one message of AWS's binary event stream: two lengths and their checksum, headers, payload, checksum of all."""
-    written = b"".join(_header(name, value) for name, value in headers.items())
+    written = b"".join(
+        struct.pack("!B", len(name)) + name.encode() + struct.pack("!BH", _STRING, len(value)) + value.encode()
+        for name, value in headers.items()
+    )
     lengths = struct.pack("!II", 16 + len(written) + len(payload), len(written))
     start = lengths + struct.pack("!I", zlib.crc32(lengths))
     return start + written + payload + struct.pack("!I", zlib.crc32(start + written + payload))
-
-
-def _header(name: str, value: str) -> bytes:
-    return struct.pack("!B", len(name)) + name.encode() + struct.pack("!BH", _STRING, len(value)) + value.encode()

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from bardo.simulators.exchange import Incoming, Refusal
-from bardo.simulators.fields import Fields, at, fields, joined_text, rows, text
+from bardo.simulators.fields import Fields, at, fields, joined_text, last_text, rows, text
 from bardo.simulators.turns import Conversation, Tool
 
 _PATH = re.compile(r"/model/(?P<model>.+)/(?P<method>converse|converse-stream)")
@@ -35,7 +35,7 @@ def read(incoming: Incoming, path: str) -> Conversation:
     _check_tools(body, messages)
     return Conversation(
         model=model,
-        question=next((said for m in reversed(messages) if (said := _message_text(m))), ""),
+        question=last_text(messages, "role", "user"),
         rounds=sum(message.get("role") == "assistant" for message in messages),
         tools=_tools(body),
         forced_tool=text(at(body, "toolConfig.toolChoice.tool.name")) or None,
@@ -105,10 +105,6 @@ def _blocks(message: Fields, kind: str) -> Iterator[Fields]:
     for block in rows(message.get("content")):
         if isinstance(block.get(kind), dict):
             yield fields(block[kind])
-
-
-def _message_text(message: Fields) -> str:
-    return joined_text(message.get("content")) if message.get("role") == "user" else ""
 
 
 def _result_text(result: Fields) -> str:

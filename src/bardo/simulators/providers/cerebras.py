@@ -26,10 +26,24 @@ class Cerebras(Chat):
     ends_with_done = False
     off_switches = (("reasoning_effort", "none"), ("disable_reasoning", True))
     hiding_switches = (("reasoning_format", "hidden"),)
+    choice_order = ("finish_reason", "index", "message")
 
     def decode_request(self, incoming: Incoming, path: str) -> Conversation:
         conversation = super().decode_request(incoming, path)
-        _check_properties(incoming.fields)
+        # Refuse fields that Cerebras does not have, in its words (QwenLM/qwen-code#11045 and proxysoul/Empryo#209,
+        # 2026-09).
+        body = incoming.fields
+        wrong: list[str] = [name for name in ("reasoning", "enable_thinking", "thinking") if name in body]
+        for index, message in enumerate(rows(body.get("messages"))):
+            if message.get("role") == "developer":
+                expected = "'system', 'user', 'assistant', 'tool'"
+                words = f"Input tag 'developer' found using 'role' does not match any of the expected tags: {expected}"
+                raise Refusal("bad_value", f"body.messages.{index}: {words}", status=422)
+            if "reasoning_content" in message:
+                wrong.append(f"messages.{index}.assistant.reasoning_content")
+        wrong += [f"messages.{index}.assistant.{name}" for index, name in chat_request.own_fields_of_answers(body)]
+        if wrong:
+            raise Refusal("unknown_field", "\n".join(f"{name}: property '{name}' is unsupported" for name in wrong))
         return conversation
 
     def reply_id(self, exchange: Exchange) -> str:
@@ -46,9 +60,6 @@ class Cerebras(Chat):
             "usage": self.usage(exchange),
             "time_info": _time_info(exchange),
         }
-
-    def whole_choice(self, exchange: Exchange) -> Fields:
-        return {"finish_reason": self.finish(exchange), "index": 0, "message": self.message(exchange)}
 
     def message(self, exchange: Exchange) -> Fields:
         """A message of nothing but calls has no content at all."""
@@ -116,18 +127,3 @@ def _time_info(exchange: Exchange) -> Fields:
         "total_time": 0.03423023223876953,
         "created": float(exchange.created),
     }
-
-
-def _check_properties(body: Fields) -> None:
-    """Refuse fields that Cerebras does not have, in its words (QwenLM/qwen-code#11045 and proxysoul/Empryo#209, 2026-09)."""
-    wrong: list[str] = [name for name in ("reasoning", "enable_thinking", "thinking") if name in body]
-    for index, message in enumerate(rows(body.get("messages"))):
-        if message.get("role") == "developer":
-            expected = "'system', 'user', 'assistant', 'tool'"
-            words = f"Input tag 'developer' found using 'role' does not match any of the expected tags: {expected}"
-            raise Refusal("bad_value", f"body.messages.{index}: {words}", status=422)
-        if "reasoning_content" in message:
-            wrong.append(f"messages.{index}.assistant.reasoning_content")
-    wrong += [f"messages.{index}.assistant.{name}" for index, name in chat_request.own_fields_of_answers(body)]
-    if wrong:
-        raise Refusal("unknown_field", "\n".join(f"{name}: property '{name}' is unsupported" for name in wrong))

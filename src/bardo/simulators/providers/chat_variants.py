@@ -164,10 +164,21 @@ class Fireworks(Chat):
     owner = "fireworks"
     usage_place = "always"
     off_switches = (("reasoning_effort", "none"), ("reasoning_effort", False), ("thinking.type", "disabled"))
+    call_order = ("index", "id", "type", "function", "name")
 
     def decode_request(self, incoming: Incoming, path: str) -> Conversation:
         conversation = super().decode_request(incoming, path)
-        _check_thinking(incoming.fields)
+        # Refuse two fields for thinking, and budgets below the least. docs.fireworks.ai (as of 2026-11) gives the
+        # rules, not the words: `reasoning_effort` as a whole number is a budget of at least 1, `thinking.budget_tokens`
+        # of at least 1,024, and only one of the two may be there.
+        body = incoming.fields
+        if "thinking" in body and "reasoning_effort" in body:
+            raise Refusal("bad_value", "Cannot specify both 'thinking' and 'reasoning_effort'")
+        effort, budget = number(body.get("reasoning_effort")), number(at(body, "thinking.budget_tokens"))
+        if effort is not None and effort < 1:
+            raise Refusal("bad_value", "reasoning_effort must be a positive integer", parameter="reasoning_effort")
+        if budget is not None and budget < 1024:
+            raise Refusal("bad_value", "thinking.budget_tokens: Input should be greater than or equal to 1024")
         return conversation
 
     def reply_id(self, exchange: Exchange) -> str:
@@ -175,9 +186,6 @@ class Fireworks(Chat):
 
     def call_id(self, exchange: Exchange, index: int, call: ToolCall) -> str:
         return call.id or f"functions.{call.name}:{index}"
-
-    def tool_call(self, exchange: Exchange, index: int, call: ToolCall) -> Fields:
-        return {"index": index, **super().tool_call(exchange, index, call), "name": None}
 
     def usage(self, exchange: Exchange) -> Fields:
         """Fireworks does not count reasoning."""
@@ -215,18 +223,3 @@ class Fireworks(Chat):
         }.get(refusal.status, ("invalid_request_error" if refusal.status < 500 else "internal_server_error", None))
         error: Fields = {"object": "error", "type": kind, "message": refusal.message}
         return {"error": {**error, "code": code} if code else error}
-
-
-def _check_thinking(body: Fields) -> None:
-    """Refuse two fields for thinking, and budgets below the least.
-
-    docs.fireworks.ai (as of 2026-11) gives the rules, not the words: `reasoning_effort` as a whole number is a budget of at least 1,
-    `thinking.budget_tokens` of at least 1,024, and only one of the two may be there.
-    """
-    if "thinking" in body and "reasoning_effort" in body:
-        raise Refusal("bad_value", "Cannot specify both 'thinking' and 'reasoning_effort'")
-    effort, budget = number(body.get("reasoning_effort")), number(at(body, "thinking.budget_tokens"))
-    if effort is not None and effort < 1:
-        raise Refusal("bad_value", "reasoning_effort must be a positive integer", parameter="reasoning_effort")
-    if budget is not None and budget < 1024:
-        raise Refusal("bad_value", "thinking.budget_tokens: Input should be greater than or equal to 1024")

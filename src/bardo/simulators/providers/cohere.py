@@ -63,7 +63,19 @@ def read(incoming: Incoming) -> Conversation:
     if not isinstance(incoming.body, dict):
         raise Refusal("bad_json", "invalid json syntax")
     messages = _messages(body)
-    _check(body)
+    if body.get("tool_choice") not in (None, "REQUIRED", "NONE"):
+        raise Refusal("bad_value", "invalid request: tool_choice must be REQUIRED or NONE", parameter="tool_choice")
+    if body.get("response_format") and body.get("tools"):
+        words = "invalid request: response_format is not supported with RAG or tools"
+        raise Refusal("bad_value", words, parameter="response_format")
+    budget = at(body, "thinking.token_budget")
+    if budget is not None and (number(budget) or 0) < 1:
+        words = "invalid request: thinking.token_budget must be a positive integer"
+        raise Refusal("bad_value", words, parameter="thinking.token_budget")
+    for name, most in (("p", 0.99), ("frequency_penalty", 1), ("presence_penalty", 1)):
+        value = body.get(name)
+        if isinstance(value, int | float) and not 0 <= value <= most:
+            raise Refusal("bad_value", f"invalid request: {name} must be between 0 and {most}", parameter=name)
     return Conversation(
         model=text(body.get("model")),
         question=next((joined_text(m.get("content")) for m in reversed(messages) if m.get("role") == "user"), ""),
@@ -93,22 +105,6 @@ def _messages(body: Fields) -> list[Fields]:
             words = "invalid request: the tool_call_id of a tool message must be of a call before it"
             raise Refusal("bad_value", words, parameter=f"messages[{index}].tool_call_id")
     return messages
-
-
-def _check(body: Fields) -> None:
-    if body.get("tool_choice") not in (None, "REQUIRED", "NONE"):
-        raise Refusal("bad_value", "invalid request: tool_choice must be REQUIRED or NONE", parameter="tool_choice")
-    if body.get("response_format") and body.get("tools"):
-        words = "invalid request: response_format is not supported with RAG or tools"
-        raise Refusal("bad_value", words, parameter="response_format")
-    budget = at(body, "thinking.token_budget")
-    if budget is not None and (number(budget) or 0) < 1:
-        words = "invalid request: thinking.token_budget must be a positive integer"
-        raise Refusal("bad_value", words, parameter="thinking.token_budget")
-    for name, most in (("p", 0.99), ("frequency_penalty", 1), ("presence_penalty", 1)):
-        value = body.get(name)
-        if isinstance(value, int | float) and not 0 <= value <= most:
-            raise Refusal("bad_value", f"invalid request: {name} must be between 0 and {most}", parameter=name)
 
 
 _FINISH = {"stop": "COMPLETE", "tool_calls": "TOOL_CALL", "length": "MAX_TOKENS", "content_filter": "COMPLETE"}

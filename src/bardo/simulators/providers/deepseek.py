@@ -32,6 +32,8 @@ class DeepSeek(Chat):
     usage_place = "finish"
     checks_tool_messages = True
     off_switches = (("thinking.type", "disabled"), ("reasoning_effort", "none"))
+    choice_order = ("index", "message", "logprobs", "finish_reason")
+    call_order = ("index", "id", "type", "function")
 
     def is_generation_path(self, incoming: Incoming, path: str) -> bool:
         return super().is_generation_path(incoming, path.removeprefix("/v1"))  # Both paths exist.
@@ -51,17 +53,6 @@ class DeepSeek(Chat):
 
     def completion(self, exchange: Exchange) -> Fields:
         return {**super().completion(exchange), "system_fingerprint": _FINGERPRINT}
-
-    def whole_choice(self, exchange: Exchange) -> Fields:
-        return {
-            "index": 0,
-            "message": self.message(exchange),
-            "logprobs": None,
-            "finish_reason": self.finish(exchange),
-        }
-
-    def tool_call(self, exchange: Exchange, index: int, call: ToolCall) -> Fields:
-        return {"index": index, **super().tool_call(exchange, index, call)}
 
     def call_id(self, exchange: Exchange, index: int, call: ToolCall) -> str:
         return call.id or f"call_{index:02}_{exchange.token(f'call{index}', 20)}"

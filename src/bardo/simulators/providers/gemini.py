@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from bardo.simulators.demands import Demands, Rule
 from bardo.simulators.embeddings import dimensions_of, vector
 from bardo.simulators.exchange import Exchange, Incoming, Refusal, Reply, streamed, whole
-from bardo.simulators.fields import Fields, joined_text, number, rows, text
+from bardo.simulators.fields import Fields, joined_text, number, pretty, rows, text
 from bardo.simulators.marks import LOWER
 from bardo.simulators.provider import Provider
 from bardo.simulators.providers import gemini_request
@@ -116,9 +116,9 @@ class Gemini(Provider):
         if incoming.method != "POST" or method not in ("countTokens", *METHODS):
             return None
         if method != "countTokens":
-            return whole(_written(embeddings(incoming, path)), content_type=_JSON)
+            return whole(pretty(embeddings(incoming, path)), content_type=_JSON)
         asked = gemini_request.read(gemini_request.unwrapped(incoming), path)
-        return whole(_written({"totalTokens": asked.token_count}), content_type=_JSON)
+        return whole(pretty({"totalTokens": asked.token_count}), content_type=_JSON)
 
     def decode_request(self, incoming: Incoming, path: str) -> Conversation:
         return gemini_request.read(incoming, path)
@@ -133,7 +133,7 @@ class Gemini(Provider):
         thoughts = [_thought(part) for part in _thoughts(exchange)]
         parts = [*thoughts, *_answer_part(exchange, signed=True), *_calls(exchange)]
         body = _chunk(exchange, parts, usage=_usage(exchange), finish=_FINISH[exchange.turn.ending])
-        return whole(_written(body), content_type=_JSON)
+        return whole(pretty(body), content_type=_JSON)
 
     def encode_stream(self, exchange: Exchange) -> Reply:
         """With `alt=sse` each chunk is an event; without, all of them are one JSON array."""
@@ -166,7 +166,7 @@ class Gemini(Provider):
         if refusal.reason == "wrong_key":
             kind = "type.googleapis.com/google.rpc.ErrorInfo"
             error["details"] = [{"@type": kind, "reason": "API_KEY_INVALID", "domain": "googleapis.com"}]
-        return whole(_written({"error": error}), status=refusal.status, content_type=_JSON)
+        return whole(pretty({"error": error}), status=refusal.status, content_type=_JSON)
 
     def unknown_path(self, incoming: Incoming) -> Refusal:
         return Refusal("unknown_path", "Requested entity was not found.")
@@ -182,9 +182,9 @@ class Gemini(Provider):
 
     def list_models(self, path: str, models: Sequence[str]) -> Reply | None:
         if gemini_request.is_list(path):
-            return whole(_written({"models": [_model_row(model) for model in models]}), content_type=_JSON)
+            return whole(pretty({"models": [_model_row(model) for model in models]}), content_type=_JSON)
         model = gemini_request.named(path)
-        return whole(_written(_model_row(model)), content_type=_JSON) if model in models else None
+        return whole(pretty(_model_row(model)), content_type=_JSON) if model in models else None
 
 
 def _thoughts(exchange: Exchange) -> tuple[str, ...]:
@@ -254,17 +254,13 @@ def _chunk(exchange: Exchange, parts: list[Fields], *, usage: Fields, finish: st
     }
 
 
-def _written(value: Fields) -> bytes:
-    return json.dumps(value, indent=2, ensure_ascii=False).encode() + b"\n"
-
-
 def _event(chunk: Fields) -> bytes:
     return b"data: " + json.dumps(chunk, separators=(",", ": "), ensure_ascii=False).encode() + b"\r\n\r\n"
 
 
 def _array(chunks: Sequence[Fields]) -> Iterator[bytes]:
     for index, chunk in enumerate(chunks):
-        yield (b",\n" if index else b"[") + _written(chunk)
+        yield (b",\n" if index else b"[") + pretty(chunk)
     yield b"]"
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from bardo.simulators.exchange import JSON, Exchange, Incoming, Refusal, Reply, named_event, streamed, whole
-from bardo.simulators.fields import Fields, at, compact, fields, joined_text, rows, text
+from bardo.simulators.fields import Fields, at, compact, fields, joined_text, last_text, rows, text
 from bardo.simulators.marks import LOWER, seal
 from bardo.simulators.providers.gemini import Gemini
 from bardo.simulators.turns import Conversation, Tool, ToolCall
@@ -51,24 +51,6 @@ def read(incoming: Incoming, memory: Mapping[str, RememberedInteraction]) -> Con
     body = incoming.fields
     if not isinstance(incoming.body, dict):
         raise Refusal("bad_json", "Invalid JSON payload received.")
-    _check_fields(body)
-    before = _before(body, memory)
-    steps = _steps(body)
-    _check_steps(steps, before)
-    return Conversation(
-        model=text(body.get("model")).removeprefix("models/"),
-        question=next((said for step in reversed(steps) if (said := _step_text(step))), ""),
-        rounds=before.rounds + _rounds(steps),
-        tools=_tools(body),
-        forced_tool=_forced(body),
-        tool_results=_tool_results(steps),
-        schema=_schema(body),
-        streamed=body.get("stream") is True,
-        characters=len(text(body.get("system_instruction"))) + sum(len(json.dumps(step)) for step in steps),
-    )
-
-
-def _check_fields(body: Fields) -> None:
     config = fields(body.get("generation_config"))
     for known, given, index in ((_BODY, body, ""), (_CONFIG, config, "generation_config.")):
         for name in given:
@@ -82,6 +64,21 @@ def _check_fields(body: Fields) -> None:
     choice = config.get("tool_choice")
     if isinstance(choice, str) and choice not in _MODES:
         raise _bad_value("generation_config.tool_choice", choice, _MODES)
+    before = _before(body, memory)
+    steps = _steps(body)
+    _check_steps(steps, before)
+    names = at(body, "generation_config.tool_choice.allowed_tools.tools")
+    return Conversation(
+        model=text(body.get("model")).removeprefix("models/"),
+        question=last_text(steps, "type", "user_input"),
+        rounds=before.rounds + _rounds(steps),
+        tools=_tools(body),
+        forced_tool=text(names[0]) or None if isinstance(names, list) and names else None,
+        tool_results=_tool_results(steps),
+        schema=_schema(body),
+        streamed=body.get("stream") is True,
+        characters=len(text(body.get("system_instruction"))) + sum(len(json.dumps(step)) for step in steps),
+    )
 
 
 def _bad_value(name: str, value: object, words: Sequence[str]) -> Refusal:
@@ -134,10 +131,6 @@ def _results(step: Fields) -> list[Fields]:
     return [item for item in rows(step.get("content")) if item.get("type") == "function_result"]
 
 
-def _step_text(step: Fields) -> str:
-    return joined_text(step.get("content")) if step.get("type") == "user_input" else ""
-
-
 def _rounds(steps: Sequence[Fields]) -> int:
     """Count the runs of steps that the model made."""
     rounds, inside = 0, False
@@ -175,11 +168,6 @@ def _tools(body: Fields) -> tuple[Tool, ...]:
         for tool in rows(body.get("tools"))
         if tool.get("type") == "function"
     )
-
-
-def _forced(body: Fields) -> str | None:
-    names = at(body, "generation_config.tool_choice.allowed_tools.tools")
-    return text(names[0]) or None if isinstance(names, list) and names else None
 
 
 def _schema(body: Fields) -> Fields | None:

@@ -142,7 +142,11 @@ def read(incoming: Incoming, path: str) -> Conversation:
     contents = rows(body.get("contents"))
     _check_contents(contents)
     model, method = called(path)
-    _check_end(contents[-1], model)
+    last = contents[-1]
+    answers = any(either(part, "functionResponse") for part in rows(last.get("parts"))[-1:])
+    if last.get("role") == "model" and not answers and _NO_PREFILL.match(model):
+        words = "Requests ending with a model turn are not supported unless the last part is a function response."
+        raise Refusal("bad_value", words)
     _check_references(contents)
     _check_results(contents)
     _check_tool_names(body)
@@ -150,12 +154,13 @@ def read(incoming: Incoming, path: str) -> Conversation:
     schema = setting(body, "responseJsonSchema") or setting(body, "responseSchema")
     _check_fields([function.get("parameters") for function in _functions(body)])
     _check_schemas([schema, *(_parameters(function) for function in _functions(body))])
+    names = either(body, "toolConfig.functionCallingConfig.allowedFunctionNames")
     return Conversation(
         model=model,
         question=next((said for content in reversed(contents) if (said := _content_text(content))), ""),
         rounds=sum(content.get("role") == "model" for content in contents),
         tools=_tools(body),
-        forced_tool=_forced(body),
+        forced_tool=text(names[0]) or None if isinstance(names, list) and names else None,
         tool_results=_tool_results(contents),
         schema=fields(schema) or None,
         streamed=method == "streamGenerateContent",
@@ -177,13 +182,6 @@ def _check_contents(contents: Sequence[Fields]) -> None:
 
 _NO_PREFILL = re.compile(r"gemini-(?:3\.5-flash-lite|3\.[6-9]-|[4-9])")
 """The models that want a user's turn at the end (LibreChat-AI/agents#323 and pipecat-ai/pipecat#5821, 2026)."""
-
-
-def _check_end(last: Fields, model: str) -> None:
-    answers = any(either(part, "functionResponse") for part in rows(last.get("parts"))[-1:])
-    if last.get("role") == "model" and not answers and _NO_PREFILL.match(model):
-        words = "Requests ending with a model turn are not supported unless the last part is a function response."
-        raise Refusal("bad_value", words)
 
 
 def _check_tool_names(body: Fields) -> None:
@@ -337,11 +335,6 @@ def _tools(body: Fields) -> tuple[Tool, ...]:
         )
         for function in _functions(body)
     )
-
-
-def _forced(body: Fields) -> str | None:
-    names = either(body, "toolConfig.functionCallingConfig.allowedFunctionNames")
-    return text(names[0]) or None if isinstance(names, list) and names else None
 
 
 def _tool_results(contents: Sequence[Fields]) -> tuple[str, ...]:

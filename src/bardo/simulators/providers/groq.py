@@ -24,6 +24,7 @@ class Groq(Chat):
     reasoning_field = "reasoning"
     off_switches = (("reasoning_effort", "none"),)
     hiding_switches = (("include_reasoning", False), ("reasoning_format", "hidden"))
+    choice_order = ("index", "message", "logprobs", "finish_reason")
 
     def decode_request(self, incoming: Incoming, path: str) -> Conversation:
         conversation = super().decode_request(incoming, path)
@@ -44,14 +45,6 @@ class Groq(Chat):
             "system_fingerprint": _FINGERPRINT,
             "x_groq": {"id": _request_id(exchange), "seed": 1367355884},
             "service_tier": "on_demand",
-        }
-
-    def whole_choice(self, exchange: Exchange) -> Fields:
-        return {
-            "index": 0,
-            "message": self.message(exchange),
-            "logprobs": None,
-            "finish_reason": self.finish(exchange),
         }
 
     def message(self, exchange: Exchange) -> Fields:

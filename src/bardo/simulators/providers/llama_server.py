@@ -23,6 +23,7 @@ class LlamaServer(Chat):
     models = ("Qwen3-1.7B-Q4_K_M.gguf",)
     owner = "llamacpp"
     off_switches = (("chat_template_kwargs.enable_thinking", False), ("reasoning_effort", "none"))
+    choice_order = ("finish_reason", "index", "message")
 
     def describe_server(self, incoming: Incoming, models: Sequence[str]) -> Reply | None:
         if incoming.path == "/props":
@@ -45,9 +46,6 @@ class LlamaServer(Chat):
             "id": self.reply_id(exchange),
             "timings": _timings(exchange),
         }
-
-    def whole_choice(self, exchange: Exchange) -> Fields:
-        return {"finish_reason": self.finish(exchange), "index": 0, "message": self.message(exchange)}
 
     def message(self, exchange: Exchange) -> Fields:
         """The reasoning comes before the content."""

@@ -31,6 +31,8 @@ class MiniMax(Chat):
     usage_place = "always"
     ends_with_done = False
     off_switches = (("thinking.type", "disabled"),)
+    choice_order = ("finish_reason", "index", "message")
+    call_order = ("id", "type", "function", "index")
 
     def reply_id(self, exchange: Exchange) -> str:
         return exchange.token("reply", 32, HEXADECIMAL)
@@ -47,9 +49,6 @@ class MiniMax(Chat):
             "base_resp": {"status_code": 0, "status_msg": "success"},
         }
 
-    def whole_choice(self, exchange: Exchange) -> Fields:
-        return {"finish_reason": self.finish(exchange), "index": 0, "message": self.message(exchange)}
-
     def message(self, exchange: Exchange) -> Fields:
         message: Fields = {**super().message(exchange), "name": "MiniMax AI", "audio_content": ""}
         return (
@@ -58,9 +57,6 @@ class MiniMax(Chat):
 
     def call_id(self, exchange: Exchange, index: int, call: ToolCall) -> str:
         return call.id or f"call_function_{exchange.token('calls', 12, LOWER)}_{index + 1}"
-
-    def tool_call(self, exchange: Exchange, index: int, call: ToolCall) -> Fields:
-        return {**super().tool_call(exchange, index, call), "index": index}
 
     def usage(self, exchange: Exchange) -> Fields:
         usage = exchange.usage

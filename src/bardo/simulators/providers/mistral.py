@@ -29,10 +29,14 @@ class Mistral(Chat):
     owner = "mistralai"
     usage_place = "finish"
     off_switches = (("reasoning_effort", "none"),)
+    call_order = ("id", "type", "function", "index")
 
     def decode_request(self, incoming: Incoming, path: str) -> Conversation:
         _check_messages(rows(incoming.fields.get("messages")) if isinstance(incoming.body, dict) else [])
-        _check_answers(incoming.fields)
+        # Refuse fields of an assistant's message that Mistral does not have, as it does with all others.
+        for index, name in chat_request.own_fields_of_answers(incoming.fields):
+            place = f"messages.{index}.assistant.{name}"
+            raise Refusal("unknown_field", "Extra inputs are not permitted", parameter=place, status=422)
         return super().decode_request(incoming, path)
 
     def demands(self, model: str) -> Demands:
@@ -70,10 +74,6 @@ class Mistral(Chat):
 
     def call_id(self, exchange: Exchange, index: int, call: ToolCall) -> str:
         return call.id or exchange.token(f"call{index}", 9)
-
-    def tool_call(self, exchange: Exchange, index: int, call: ToolCall) -> Fields:
-        function: Fields = {"name": call.name, "arguments": call.arguments_text}
-        return {"id": self.call_id(exchange, index, call), "type": "function", "function": function, "index": index}
 
     def usage(self, exchange: Exchange) -> Fields:
         """Mistral does not count reasoning."""
@@ -157,13 +157,6 @@ def _thought(text: str, *, closed: bool) -> Fields:
 
 def _text_chunk(text: str) -> Fields:
     return {"type": "text", "text": text}
-
-
-def _check_answers(body: Fields) -> None:
-    """Refuse fields of an assistant's message that Mistral does not have, as it does with all others."""
-    for index, name in chat_request.own_fields_of_answers(body):
-        place = f"messages.{index}.assistant.{name}"
-        raise Refusal("unknown_field", "Extra inputs are not permitted", parameter=place, status=422)
 
 
 def _check_schema(place: str, schema: Fields) -> None:

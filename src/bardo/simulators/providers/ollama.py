@@ -25,6 +25,7 @@ class Ollama(Chat):
     owner = "library"
     reasoning_field = "reasoning"
     off_switches = (("reasoning_effort", "none"), ("reasoning.effort", "none"))
+    call_order = ("id", "index", "type", "function")
 
     def demands(self, model: str) -> Demands:
         return replace(ollama_demands(model), tool_names=super().demands(model).tool_names)
@@ -43,10 +44,6 @@ class Ollama(Chat):
 
     def call_id(self, exchange: Exchange, index: int, call: ToolCall) -> str:
         return call.id or f"call_{exchange.token(f'call{index}', 8, LOWER)}"
-
-    def tool_call(self, exchange: Exchange, index: int, call: ToolCall) -> Fields:
-        function: Fields = {"name": call.name, "arguments": call.arguments_text}
-        return {"id": self.call_id(exchange, index, call), "index": index, "type": "function", "function": function}
 
     def usage(self, exchange: Exchange) -> Fields:
         """Ollama does not count reasoning."""

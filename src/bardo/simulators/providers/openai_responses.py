@@ -9,11 +9,12 @@ from typing import ClassVar
 
 from bardo.simulators import chat_request, marks
 from bardo.simulators.demands import OPENAI_NAMES, OPENAI_ROOT, Demands, check_openai_strict
+from bardo.simulators.embeddings import openai_embeddings
 from bardo.simulators.exchange import Exchange, Incoming, Refusal, Reply, named_event, streamed, whole
 from bardo.simulators.fields import Fields, at, fields, joined_text, pretty, rows, text
 from bardo.simulators.marks import ciphertext
 from bardo.simulators.provider import Provider
-from bardo.simulators.providers import openai_chat, openai_embeddings
+from bardo.simulators.providers import openai_chat
 from bardo.simulators.turns import Conversation, Tool, ToolCall
 
 _CALLS = ("function_call", "custom_tool_call")
@@ -274,7 +275,14 @@ def item_events(exchange: Exchange, index: int, item: Fields) -> Iterator[Fields
         case "reasoning":
             yield from _summary_events(exchange, index, item)
         case "message":
-            yield from _text_events(exchange, index, item)
+            part = rows(item["content"])[0]
+            where: Fields = {"content_index": 0, "item_id": item["id"], "output_index": index}
+            yield {"type": "response.content_part.added", **where, "part": {**part, "text": ""}}
+            for piece in exchange.pieces(str(part["text"])):
+                delta: Fields = {"delta": piece, "logprobs": [], "obfuscation": _obfuscation(exchange, piece)}
+                yield {"type": "response.output_text.delta", **where, **delta}
+            yield {"type": "response.output_text.done", **where, "logprobs": [], "text": part["text"]}
+            yield {"type": "response.content_part.done", **where, "part": part}
         case "function_call":
             yield from _call_events(exchange, index, item, "arguments", "function_call_arguments")
         case "custom_tool_call":
@@ -305,17 +313,6 @@ def _summary_events(exchange: Exchange, place: int, item: Fields) -> Iterator[Fi
             yield {"type": "response.reasoning_summary_text.delta", **where, **delta}
         yield {"type": "response.reasoning_summary_text.done", **where, "text": part["text"]}
         yield {"type": "response.reasoning_summary_part.done", **where, "part": part}
-
-
-def _text_events(exchange: Exchange, index: int, item: Fields) -> Iterator[Fields]:
-    part = rows(item["content"])[0]
-    where: Fields = {"content_index": 0, "item_id": item["id"], "output_index": index}
-    yield {"type": "response.content_part.added", **where, "part": {**part, "text": ""}}
-    for piece in exchange.pieces(str(part["text"])):
-        delta: Fields = {"delta": piece, "logprobs": [], "obfuscation": _obfuscation(exchange, piece)}
-        yield {"type": "response.output_text.delta", **where, **delta}
-    yield {"type": "response.output_text.done", **where, "logprobs": [], "text": part["text"]}
-    yield {"type": "response.content_part.done", **where, "part": part}
 
 
 def _call_events(exchange: Exchange, index: int, item: Fields, field: str, event: str) -> Iterator[Fields]:
@@ -366,7 +363,7 @@ class OpenAIResponses(Provider):
         if incoming.method != "POST":
             return None
         if path == "/embeddings":
-            return openai_embeddings.embeddings(incoming, strict=True)
+            return openai_embeddings(incoming, strict=True)
         if path == "/responses/compact":
             return compacted(incoming, self._memory)
         return counted(incoming, self._memory) if path == "/responses/input_tokens" else None

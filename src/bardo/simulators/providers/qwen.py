@@ -22,6 +22,8 @@ class Qwen(Chat):
     base_path = "/compatible-mode/v1"
     models = ("qwen3-max", "qwen3.5-plus")
     off_switches = (("enable_thinking", False),)
+    choice_order = ("message", "finish_reason", "index", "logprobs")
+    call_order = ("id", "type", "function", "index")
 
     def decode_request(self, incoming: Incoming, path: str) -> Conversation:
         """Refuse the role `developer`, and a forced tool while the model thinks: proma-ai/Proma#1496 and cloudwego/eino#994, 2026."""
@@ -52,15 +54,8 @@ class Qwen(Chat):
             "id": self.reply_id(exchange),
         }
 
-    def whole_choice(self, exchange: Exchange) -> Fields:
-        finish = self.finish(exchange)
-        return {"message": self.message(exchange), "finish_reason": finish, "index": 0, "logprobs": None}
-
     def call_id(self, exchange: Exchange, index: int, call: ToolCall) -> str:
         return call.id or f"call_{exchange.token(f'call{index}', 24, HEXADECIMAL)}"
-
-    def tool_call(self, exchange: Exchange, index: int, call: ToolCall) -> Fields:
-        return {**super().tool_call(exchange, index, call), "index": index}
 
     def usage(self, exchange: Exchange) -> Fields:
         usage = exchange.usage

@@ -23,6 +23,8 @@ class SGLang(Chat):
     models = ("Qwen/Qwen3-0.6B",)
     owner = "sglang"
     off_switches = (("chat_template_kwargs.enable_thinking", False), ("chat_template_kwargs.thinking", False))
+    choice_order = ("index", "message", "logprobs", "finish_reason", "matched_stop")
+    call_order = ("id", "index", "type", "function")
 
     def decode_request(self, incoming: Incoming, path: str) -> Conversation:
         chat_request.continues_answer(incoming.fields)
@@ -48,15 +50,6 @@ class SGLang(Chat):
     def completion(self, exchange: Exchange) -> Fields:
         return {**super().completion(exchange), "metadata": {"weight_version": "default"}}
 
-    def whole_choice(self, exchange: Exchange) -> Fields:
-        return {
-            "index": 0,
-            "message": self.message(exchange),
-            "logprobs": None,
-            "finish_reason": self.finish(exchange),
-            "matched_stop": None,
-        }
-
     def message(self, exchange: Exchange) -> Fields:
         calls = [self.tool_call(exchange, index, call) for index, call in exchange.calls()]
         return {
@@ -68,10 +61,6 @@ class SGLang(Chat):
 
     def call_id(self, exchange: Exchange, index: int, call: ToolCall) -> str:
         return call.id or f"call_{exchange.token(f'call{index}', 24, HEXADECIMAL)}"
-
-    def tool_call(self, exchange: Exchange, index: int, call: ToolCall) -> Fields:
-        function: Fields = {"name": call.name, "arguments": call.arguments_text}
-        return {"id": self.call_id(exchange, index, call), "index": index, "type": "function", "function": function}
 
     def usage(self, exchange: Exchange) -> Fields:
         usage = exchange.usage

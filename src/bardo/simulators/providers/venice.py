@@ -46,6 +46,7 @@ class Venice(Chat):
         ("venice_parameters.disable_thinking", True),
     )
     hiding_switches = (("venice_parameters.strip_thinking_response", True),)
+    choice_order = ("index", "message", "logprobs", "finish_reason", "stop_reason", "token_ids")
 
     def encode_reply(self, exchange: Exchange) -> Reply:
         return self._with_balances(super().encode_reply(exchange))
@@ -68,16 +69,6 @@ class Venice(Chat):
             "kv_transfer_params": None,
             "cost": _cost(exchange),
             "venice_parameters": {**_PARAMETERS, **fields(exchange.body.get("venice_parameters"))},
-        }
-
-    def whole_choice(self, exchange: Exchange) -> Fields:
-        return {
-            "index": 0,
-            "message": self.message(exchange),
-            "logprobs": None,
-            "finish_reason": self.finish(exchange),
-            "stop_reason": None,
-            "token_ids": None,
         }
 
     def message(self, exchange: Exchange) -> Fields:

@@ -32,6 +32,7 @@ class VLLM(Chat):
         ("reasoning_effort", "none"),
     )
     hiding_switches = (("include_reasoning", False),)
+    choice_order = ("index", "message", "logprobs", "finish_reason", "stop_reason", "token_ids")
 
     def decode_request(self, incoming: Incoming, path: str) -> Conversation:
         """Refuse to begin another message where the last one is gone on with: `add_generation_prompt` is true unless it is turned off.
@@ -65,16 +66,6 @@ class VLLM(Chat):
             "prompt_logprobs": None,
             "prompt_token_ids": None,
             "kv_transfer_params": None,
-        }
-
-    def whole_choice(self, exchange: Exchange) -> Fields:
-        return {
-            "index": 0,
-            "message": self.message(exchange),
-            "logprobs": None,
-            "finish_reason": self.finish(exchange),
-            "stop_reason": None,
-            "token_ids": None,
         }
 
     def message(self, exchange: Exchange) -> Fields:

@@ -88,7 +88,25 @@ class WatsonxChat(WatsonxErrors, Chat):
         if not incoming.query.get("version"):
             raise Refusal("missing_field", "Missing required query parameter: version", parameter="version")
         body = chat_request.json_body(incoming)
-        _check_chat_request(body)
+        # Refuse what the server does.
+        for name in ("model_id", "messages"):
+            if not body.get(name):
+                raise Refusal(
+                    "missing_field", f"Json document validation error: {name} should not be blank", parameter=name
+                )
+        if bool(body.get("project_id")) == bool(body.get("space_id")):
+            message = "Json document validation error: exactly one of project_id and space_id should be given"
+            raise Refusal("missing_field", message, parameter="project_id")
+        unknown = next((name for name in body if name not in _FIELDS), None)
+        if unknown is not None:
+            raise Refusal("bad_value", f"Json document validation error: unknown field {unknown}", parameter=unknown)
+        choice, option = body.get("tool_choice"), body.get("tool_choice_option")
+        if isinstance(choice, str):
+            raise _invalid_chat_request("tool_choice", "should be an object")
+        if option is not None and (choice is not None or option not in _OPTIONS):
+            raise _invalid_chat_request(
+                "tool_choice_option", f"should be one of {', '.join(_OPTIONS)}, without a tool_choice"
+            )
         named = replace(incoming, body={**body, "model": body["model_id"]})
         conversation = chat_request.read(named)
         forbidden = body.get("tool_choice_option") == "none"
@@ -105,28 +123,6 @@ class WatsonxChat(WatsonxErrors, Chat):
         moment = datetime.fromtimestamp(exchange.created, UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
         head = super().envelope(exchange, kind)
         return {**head, "model_id": exchange.model, "model_version": "1.0.0", "created_at": moment}
-
-
-def _check_chat_request(body: Fields) -> None:
-    """Refuse what the server does. Raises Refusal."""
-    for name in ("model_id", "messages"):
-        if not body.get(name):
-            raise Refusal(
-                "missing_field", f"Json document validation error: {name} should not be blank", parameter=name
-            )
-    if bool(body.get("project_id")) == bool(body.get("space_id")):
-        message = "Json document validation error: exactly one of project_id and space_id should be given"
-        raise Refusal("missing_field", message, parameter="project_id")
-    unknown = next((name for name in body if name not in _FIELDS), None)
-    if unknown is not None:
-        raise Refusal("bad_value", f"Json document validation error: unknown field {unknown}", parameter=unknown)
-    choice, option = body.get("tool_choice"), body.get("tool_choice_option")
-    if isinstance(choice, str):
-        raise _invalid_chat_request("tool_choice", "should be an object")
-    if option is not None and (choice is not None or option not in _OPTIONS):
-        raise _invalid_chat_request(
-            "tool_choice_option", f"should be one of {', '.join(_OPTIONS)}, without a tool_choice"
-        )
 
 
 def _invalid_chat_request(name: str, words: str) -> Refusal:
@@ -171,7 +167,10 @@ class Watsonx(WatsonxErrors, Provider):
         )
 
     def encode_stream(self, exchange: Exchange) -> Reply:
-        frames = (_frame(number, chunk) for number, chunk in enumerate(_chunks(exchange), start=1))
+        frames = (
+            f"id: {number}\nevent: message\ndata: ".encode() + compact(chunk) + b"\n\n"
+            for number, chunk in enumerate(_chunks(exchange), start=1)
+        )
         return streamed(frames, content_type="text/event-stream")
 
     def list_models(self, path: str, models: Sequence[str]) -> Reply | None:
@@ -209,10 +208,6 @@ def _chunk(exchange: Exchange, said: str, generated: int, read: int, stop: str, 
     if first and not exchange.model.startswith("ibm/"):
         chunk["system"] = {"warnings": [{"message": _NOTICE, "id": "disclaimer_warning", "more_info": _LICENCES}]}
     return chunk
-
-
-def _frame(number: int, chunk: Fields) -> bytes:
-    return f"id: {number}\nevent: message\ndata: ".encode() + compact(chunk) + b"\n\n"
 
 
 def _row(model: str) -> Fields:

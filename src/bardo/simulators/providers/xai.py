@@ -34,7 +34,16 @@ class XAI(Chat):
 
     def decode_request(self, incoming: Incoming, path: str) -> Conversation:
         conversation = super().decode_request(incoming, path)
-        _check_arguments(incoming.fields, conversation.model)
+        # Refuse what models that think do not take (yym68686/uni-api#105), and an effort where there is none (hermes-
+        # agent#23435, 2026-05).
+        body = incoming.fields
+        for name, word in _REFUSED.items():
+            if body.get(name) and body.get("reasoning_effort") != "none":
+                raise Refusal("bad_value", f"Argument not supported on this model: {word}")
+        if "reasoning_effort" in body and not conversation.model.startswith(
+            ("grok-4.3", "grok-3-mini", "grok-4.20-multi-agent")
+        ):
+            raise Refusal("bad_value", f"Model {conversation.model} does not support parameter reasoningEffort.")
         return conversation
 
     def reply_id(self, exchange: Exchange) -> str:
@@ -117,12 +126,3 @@ class XAI(Chat):
 
 
 _REFUSED = {"presence_penalty": "presencePenalty", "frequency_penalty": "frequencyPenalty", "stop": "stop"}
-
-
-def _check_arguments(body: Fields, model: str) -> None:
-    """Refuse what models that think do not take (yym68686/uni-api#105), and an effort where there is none (hermes-agent#23435, 2026-05)."""
-    for name, word in _REFUSED.items():
-        if body.get(name) and body.get("reasoning_effort") != "none":
-            raise Refusal("bad_value", f"Argument not supported on this model: {word}")
-    if "reasoning_effort" in body and not model.startswith(("grok-4.3", "grok-3-mini", "grok-4.20-multi-agent")):
-        raise Refusal("bad_value", f"Model {model} does not support parameter reasoningEffort.")

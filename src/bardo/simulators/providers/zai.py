@@ -26,6 +26,8 @@ class ZAI(Chat):
     owner = "z-ai"
     usage_place = "finish"
     off_switches = (("thinking.type", "disabled"),)
+    choice_order = ("finish_reason", "index", "message")
+    call_order = ("id", "index", "type", "function")
 
     def demands(self, model: str) -> Demands:
         words = "stop supports at most {most} item, but got {given}"
@@ -46,18 +48,11 @@ class ZAI(Chat):
             "usage": self.usage(exchange),
         }
 
-    def whole_choice(self, exchange: Exchange) -> Fields:
-        return {"finish_reason": self.finish(exchange), "index": 0, "message": self.message(exchange)}
-
     def finish(self, exchange: Exchange) -> str:
         return {"content_filter": "sensitive"}.get(exchange.turn.ending, exchange.turn.ending)
 
     def call_id(self, exchange: Exchange, index: int, call: ToolCall) -> str:
         return call.id or f"call_{exchange.token(f'call{index}', 24, HEXADECIMAL)}"
-
-    def tool_call(self, exchange: Exchange, index: int, call: ToolCall) -> Fields:
-        function: Fields = {"name": call.name, "arguments": call.arguments_text}
-        return {"id": self.call_id(exchange, index, call), "index": index, "type": "function", "function": function}
 
     def envelope(self, exchange: Exchange, kind: str) -> Fields:
         return {
