@@ -19,9 +19,8 @@ from bardo.planning.token_counting import PromptEstimates
 from bardo.services.facts.health import HealthKeeper
 from bardo.services.facts.server_choice import ServerChoice
 from bardo.services.pipeline.affinity import Affinity
-from bardo.services.pipeline.call_layers import CallLayers, LayerPlan, LayerSelection
+from bardo.services.pipeline.call_layers import CallLayers, LayerPlan, LayerSelection, PromptCounter
 from bardo.services.pipeline.effects import Effects
-from bardo.services.pipeline.prompt_counter import PromptCounter
 from bardo.values.blocks import TextBlock
 from bardo.values.request import Message, Request
 from benchmarks.affinity_pods import Outcome, Pod, Policy, Session, Workload, play

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bardo.adapters.stores.log.row import LogRow
-from bardo.services.telemetry.meters import CallMeters
-from bardo.services.telemetry.packages import package, resource_of
+from bardo.services.telemetry.meters import CallMeters, package, resource_of
 from bardo.services.telemetry.telemetry import CallMetrics, SpanWriter, Telemetry
 from bardo.values.request import Request
 from benchmarks.bench import Bench

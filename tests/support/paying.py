@@ -11,8 +11,7 @@ from typing import Any
 import httpx
 
 from bardo.adapters.net.client import Deadlines
-from bardo.services.payments.database import open_ledger
-from bardo.services.payments.ledger import Ledger, LedgerEntry
+from bardo.services.payments.ledger import Ledger, LedgerEntry, open_ledger
 from bardo.simulators.x402 import PaidSimulator, PaymentTerms, SellerBehaviour, SimulatedNetwork
 from support.gateway import House, house
 from support.patience import PATIENCE

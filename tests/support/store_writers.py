@@ -32,8 +32,7 @@ Opening = Callable[[str], AsyncIterator[Opened]]
 
 async def payments(place: str) -> AsyncIterator[Opened]:
     from bardo.accounting.payments import Payer
-    from bardo.services.payments.database import open_ledger
-    from bardo.services.payments.ledger import LedgerEntry, day_of
+    from bardo.services.payments.ledger import LedgerEntry, day_of, open_ledger
 
     ledger = open_ledger(place)
 
@@ -329,9 +328,7 @@ async def provider_ids(place: str) -> AsyncIterator[Opened]:
 
 
 async def health(place: str) -> AsyncIterator[Opened]:
-    from bardo.services.facts.exchange import Exchange
-    from bardo.services.facts.file_exchange import FileExchange
-    from bardo.services.facts.redis_exchange import RedisExchange
+    from bardo.services.facts.exchange import Exchange, FileExchange, RedisExchange
 
     exchange: Exchange
     if place.startswith("unix:"):

@@ -18,10 +18,10 @@ from bardo.services.facts.exchange import Exchange
 def exchange_at(place: str) -> Exchange:
     """Return the exchange of one gateway at an address of Redis, or in a file."""
     if "://" in place:
-        from bardo.services.facts.redis_exchange import RedisExchange
+        from bardo.services.facts.exchange import RedisExchange
 
         return RedisExchange(place, space="health", past_seconds=300.0)
-    from bardo.services.facts.file_exchange import FileExchange
+    from bardo.services.facts.exchange import FileExchange
 
     return FileExchange(place, past_seconds=300.0)
 

@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeAlias
 
 import msgspec
 
-from bardo.catalog.matching import matches_any, plain_id, specificity
+from bardo.catalog.matching import best_specificity, matches_any, plain_id
 from bardo.catalog.prices import TOKEN_PRICES, PriceListRow, PriceRow, TokenPrices, price_lists
 from bardo.values.attempts import AttemptCause
 from bardo.values.usage import UNKNOWN_COST, CallCost, Cause, Usage, UsageDetails, add_costs, apportion, nanos_of
@@ -141,7 +141,9 @@ class PriceList:
         rows = (*self._exact.get(name, ()), *self._globs)
         fitting = [row for row in rows if row.valid_from <= day and _is_about(row, providers, name)]
         return max(
-            fitting, key=lambda row: (bool(row.providers), _specificity(name, row), row.valid_from), default=None
+            fitting,
+            key=lambda row: (bool(row.providers), best_specificity(name, row.match), row.valid_from),
+            default=None,
         )
 
 
@@ -202,10 +204,6 @@ def _is_about(row: PriceRow, providers: Sequence[str], model: str) -> bool:
     if row.providers and not any(matches_any(provider, row.providers) for provider in providers):
         return False
     return matches_any(model, row.match)
-
-
-def _specificity(model: str, row: PriceRow) -> tuple[bool, int, int]:
-    return max(specificity(glob) for glob in row.match if matches_any(model, (glob,)))
 
 
 SOURCE = "genai-prices"

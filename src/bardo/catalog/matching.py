@@ -51,6 +51,11 @@ def specificity(glob: str) -> tuple[bool, int, int]:
     return wild == classes == 0, len(tokens) - wild - classes, classes
 
 
+def best_specificity(text: str, globs: Iterable[str]) -> tuple[bool, int, int]:
+    """Return what the most specific of the globs that match a text says of it. Raises ValueError where none does."""
+    return max(specificity(glob) for glob in globs if matches_any(text, (glob,)))
+
+
 def lies_within(narrow: str, wide: str) -> bool:
     """Return whether `wide` matches all that `narrow` matches, a wildcard or class of `narrow` being no letter that `wide` names."""
     sample = "".join(

@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from bardo.catalog.matching import lies_within, matches_any, matches_glob, plain_id, specificity
+from bardo.catalog.matching import best_specificity, lies_within, matches_any, matches_glob, plain_id, specificity
 from bardo.values.errors import ConfigError
 from bardo.values.request import Effort, Quality
 
@@ -415,12 +415,8 @@ class ModelQualities:
     def _find(self, model: str) -> Quality | None:
         """Return the class of a model's plain id; None where nobody knows."""
         fitting = [row for row in self._plain if matches_any(model, row.match)]
-        found = max(fitting, key=lambda row: _specificity(model, row), default=None)
+        found = max(fitting, key=lambda row: best_specificity(model, row.match), default=None)
         return None if found is None else found.quality
-
-
-def _specificity(model: str, row: ModelQuality) -> tuple[bool, int, int]:
-    return max(specificity(glob) for glob in row.match if matches_any(model, (glob,)))
 
 
 @cache

@@ -62,7 +62,14 @@ def _from_text(field: FieldKind, text: str, known: Json) -> Json:
         return _is_true(field.name, text)
     match field.rule:
         case Bounds() as bounds:
-            return _number(field, bounds, text)
+            named = re.search(rf"{_name(field.name)}(?P<behind>.{{0,{_NEAR}}})", text, re.I | re.S)
+            found = _NUMBER.search(re.split(r"[;\n]", named["behind"])[0]) if named else None
+            if named is None or found is None:
+                return int(bounds.default) if field.kind is int else bounds.default
+            value = float(found.group().replace(",", "").replace("_", ""))
+            if named["behind"][found.end() : found.end() + 2].lstrip().startswith("%"):
+                value /= 100
+            return int(value) if field.kind is int else value
         case Choices() as words:
             return _find_word(field.name, words, text)
         case rule:
@@ -72,17 +79,6 @@ def _from_text(field: FieldKind, text: str, known: Json) -> Json:
 def _name(name: str) -> str:
     """Return a pattern for a field's name as people write it: adjusted_size_usd, "Adjusted size USD"."""
     return r"(?<![^\W_])" + r"[\s_-]{1,3}".join(map(re.escape, name.split("_"))) + r"(?![^\W_])"
-
-
-def _number(field: FieldKind, bounds: Bounds, text: str) -> int | float:
-    named = re.search(rf"{_name(field.name)}(?P<behind>.{{0,{_NEAR}}})", text, re.I | re.S)
-    found = _NUMBER.search(re.split(r"[;\n]", named["behind"])[0]) if named else None
-    if named is None or found is None:
-        return int(bounds.default) if field.kind is int else bounds.default
-    value = float(found.group().replace(",", "").replace("_", ""))
-    if named["behind"][found.end() : found.end() + 2].lstrip().startswith("%"):
-        value /= 100
-    return int(value) if field.kind is int else value
 
 
 def _find_word(name: str, words: Choices, text: str) -> str:

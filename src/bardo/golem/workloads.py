@@ -12,9 +12,8 @@ from bardo.golem.preset import (
     subsystem,
     subsystem_names,
 )
-from bardo.golem.rows import RoutingRow, RoutingTable, intent_rows, pipeline_rows, route_rows, tier_rows
+from bardo.golem.rows import RoutingTable, intent_rows, pipeline_rows, route_rows, tier_rows
 from bardo.golem.running import HEARTBEAT
-from bardo.routing.fallback_route import RouteStep
 from bardo.routing.profiles import set_fields
 from bardo.routing.tiers import next_tier
 from bardo.routing.workloads import PREFIX, SubsystemRow, WorkloadRow
@@ -48,6 +47,11 @@ def workload_rows(
 def _row(part: Subsystem, routes: RoutingTable | None, *, pipelines: bool) -> SubsystemRow:
     asked = None if routes is None else routes.row(part.name) or routes.row(part.intent.subsystem)
     intent = part.intent
+    # Where the subsystem's calls go, and what a million tokens of input cost there.
+    typical = next((row.resolved for row in intent_rows() if row.name == part.intent.subsystem), "")
+    if asked is not None:
+        price = "" if asked.input_usd is None else f", ${asked.input_usd:g} a million input tokens"
+        typical = f"{asked.provider}/{asked.model}{price}"
     return SubsystemRow(
         model=None if asked is None else f"{asked.provider}/{asked.model}",
         require=intent.require,
@@ -56,12 +60,12 @@ def _row(part: Subsystem, routes: RoutingTable | None, *, pipelines: bool) -> Su
         cost_sensitivity=intent.cost_sensitivity,
         profile=part.profile if set_fields(part.profile) else None,
         locked=part.locked,
-        route=_steps(intent.subsystem) or None,
+        route=next((route.step for route in route_rows().route if route.subsystem == intent.subsystem), ()) or None,
         tier=part.tier or None,
         escalate=_escalation(part),
         pipeline=_pipeline(part) if pipelines else None,
         pressure=pressure_of(part),
-        about=_about(part, asked),
+        about=f"the agent's subsystem {part.name}" + (f" ({typical})" if typical else ""),
     )
 
 
@@ -75,21 +79,8 @@ def _escalation(part: Subsystem) -> tuple[str, ...] | None:
     return (PREFIX + workload,) if workload else None
 
 
-def _about(part: Subsystem, asked: RoutingRow | None) -> str:
-    """Return a sentence for people: where the subsystem's calls go, and what a million tokens of input cost there."""
-    typical = next((row.resolved for row in intent_rows() if row.name == part.intent.subsystem), "")
-    if asked is not None:
-        price = "" if asked.input_usd is None else f", ${asked.input_usd:g} a million input tokens"
-        typical = f"{asked.provider}/{asked.model}{price}"
-    return f"the agent's subsystem {part.name}" + (f" ({typical})" if typical else "")
-
-
 def _pipeline(part: Subsystem) -> str:
     """Return the pipeline profile of a subsystem, by its own name or by that of its intent (000 §5)."""
     chosen = {row.subsystem for row in pipeline_rows().choice}
     name = part.name if part.name in chosen else part.intent.subsystem
     return select_profile_and_reasoning(name)[0].name
-
-
-def _steps(name: str) -> tuple[RouteStep, ...]:
-    return next((route.step for route in route_rows().route if route.subsystem == name), ())

@@ -317,7 +317,19 @@ def error_class(problem: BardoError) -> ErrorClass:
     """Return what an error says of the provider that it came from."""
     match problem:
         case UpstreamRefused():
-            return _class_of_refusal(problem)
+            status = problem.status
+            if problem.overflow is not None:
+                return "caller"
+            if status in _KEY_REFUSED or _without_credit(problem):
+                return "key_refused"
+            if status in _RATE_LIMITED:
+                return "rate_limited"
+            if status in _OVERLOADED:
+                return "overloaded"
+            if status in (408, 504):
+                return "timeout"
+            # 404 may be about a file or an earlier response that the caller names, 400 and 422 about anything it wrote.
+            return "server" if status >= 500 else "caller"
         case Unreachable():
             return "connection"
         case UpstreamTimeout():
@@ -356,22 +368,6 @@ def _rest_of(problem: ProviderError) -> float | None:
         return problem.rest_seconds
     # Whether it is a number; dates only stand in headers.
     return parse_wait(problem.retry_after, 0.0) if (problem.retry_after or "").replace(".", "").isdecimal() else None
-
-
-def _class_of_refusal(problem: UpstreamRefused) -> ErrorClass:
-    status = problem.status
-    if problem.overflow is not None:
-        return "caller"
-    if status in _KEY_REFUSED or _without_credit(problem):
-        return "key_refused"
-    if status in _RATE_LIMITED:
-        return "rate_limited"
-    if status in _OVERLOADED:
-        return "overloaded"
-    if status in (408, 504):
-        return "timeout"
-    # 404 may be about a file or an earlier response that the caller names, 400 and 422 about anything it wrote.
-    return "server" if status >= 500 else "caller"
 
 
 def _without_credit(problem: UpstreamRefused) -> bool:

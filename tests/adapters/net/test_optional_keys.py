@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bardo.adapters.config.accounts import Account
-from bardo.services.accounts.access_keys import digest_of, make_key
+from bardo.adapters.config.accounts import Account, digest_of
+from bardo.services.accounts.access_keys import make_key
 from bardo.services.accounts.accounts import Accounts
 from bardo.values.errors import Unauthorized
 

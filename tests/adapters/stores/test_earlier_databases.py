@@ -30,8 +30,8 @@ from bardo.adapters.stores.migrations import BATCHES_BRANCH, BRANCHES, LOG_BRANC
 from bardo.batches.schema import metadata as batch_tables
 from bardo.services.accounts.key_store import metadata as key_tables
 from bardo.services.accounts.key_store import open_keys
-from bardo.services.payments.database import find_ledger, open_ledger
-from bardo.services.payments.schema import metadata as payment_tables
+from bardo.services.payments.ledger import find_ledger, open_ledger
+from bardo.services.payments.ledger import metadata as payment_tables
 from bardo.values.errors import OperatorError
 from support.databases import open_database
 from support.patience import PATIENCE

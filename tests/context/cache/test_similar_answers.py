@@ -11,15 +11,19 @@ from hypothesis import strategies as st
 
 from bardo.context.cache.confidence import Evidence, comparisons_needed, false_hit_bound
 from bardo.context.cache.entries import compare_answers
-from bardo.context.cache.index import IndexedQuestion, decode_index, encode_index, packed, unpacked
 from bardo.context.cache.similar import SimilarAnswers, SimilarRules
 from bardo.context.cache.similar_lookup import (
     Candidate,
     CompareAnswers,
     CountSimilar,
     FindSimilar,
+    IndexedQuestion,
     SimilarLookup,
     after_reply,
+    decode_index,
+    encode_index,
+    packed,
+    unpacked,
 )
 from bardo.context.effects import Embed, TextVectors
 from bardo.context.layer import LayerFacts

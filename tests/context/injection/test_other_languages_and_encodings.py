@@ -9,7 +9,7 @@ import textwrap
 import pytest
 
 from bardo.context.injection.hidden import decoded_texts, plain_form
-from bardo.context.injection.languages import foreign_signs
+from bardo.context.injection.languages import foreign_matches
 from context.injection.test_finding_instructions import PAGE, look
 from support.growth import check_growth
 
@@ -113,7 +113,8 @@ def test_rules_are_replaced_in_many_languages(text: str, provenance: str) -> Non
 
 @pytest.mark.parametrize("text", LOOK_ALIKES.values(), ids=LOOK_ALIKES.keys())
 def test_what_leaves_rules_in_force_is_no_attempt(text: str) -> None:
-    assert not any(one.startswith("replace_rules") for one in foreign_signs(text, trusted=False))
+    attempts = [match.name for match in foreign_matches(text, trusted=False) if match is not None]
+    assert not any(name.startswith("replace_rules") for name in attempts)
     assert look(text, embeds=False).certainty < 0.5
 
 

@@ -12,8 +12,8 @@ import pytest
 
 from bardo.catalog.layer_rows import injection_rows
 from bardo.context.injection.consequences import suspects_of
+from bardo.context.injection.languages import NEAR, Match, groups, weighed
 from bardo.context.injection.layer import InjectionLayer
-from bardo.context.injection.match import NEAR, Match, groups, weighed
 from bardo.context.injection.provenance import Span
 from bardo.context.injection.scan import scan, with_ordered_tools
 from bardo.context.layer import Passed, Pause

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bardo.context.privacy.layer import RestoreStage
-from bardo.context.privacy.placeholders import Placeholders
-from bardo.context.privacy.restore import ExactRestorer, JsonRestorer, RestorePlan, TextRestorer
+from bardo.context.privacy.placeholders import ExactRestorer, JsonRestorer, Placeholders, RestorePlan, TextRestorer
 from bardo.values.events import (
     BlockFields,
     ContentChunk,

@@ -16,8 +16,7 @@ import pytest
 from bardo.accounting.payments import Payer, Spending
 from bardo.adapters.stores.database import engines
 from bardo.adapters.stores.database.problems import DatabaseNewer, DatabaseUnusable
-from bardo.services.payments.database import find_ledger, open_ledger
-from bardo.services.payments.ledger import CapReached, Ledger, LedgerEntry, day_of
+from bardo.services.payments.ledger import CapReached, Ledger, LedgerEntry, day_of, find_ledger, open_ledger
 from support.patience import PATIENCE
 from support.paying import opened
 
@@ -171,7 +170,7 @@ def test_looking_for_a_ledger_makes_none(tmp_path: Path) -> None:
 
 CHILD = """
 import sys
-from bardo.services.payments.database import open_ledger
+from bardo.services.payments.ledger import open_ledger
 from edge_ledger import entry, free, NOW
 ledger = open_ledger(sys.argv[1])
 run = sys.argv[2]

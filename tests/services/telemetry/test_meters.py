@@ -15,8 +15,7 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader, MetricsData
 
 from bardo.adapters.stores.log.row import LogRow
 from bardo.services.telemetry import names
-from bardo.services.telemetry.meters import MOST_SETS, OVERFLOW, CallMeters
-from bardo.services.telemetry.packages import resource_of
+from bardo.services.telemetry.meters import MOST_SETS, OVERFLOW, CallMeters, resource_of
 from support.patience import PATIENCE
 
 RESOURCE = resource_of("house")

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from bardo.adapters.config.accounts import Account
+from bardo.adapters.config.accounts import Account, digest_of
 from bardo.adapters.config.settings import Settings, state_path
-from bardo.services.accounts.access_keys import digest_of, id_of, make_key
+from bardo.services.accounts.access_keys import id_of, make_key
 from bardo.services.accounts.key_store import KeyStore, open_keys
 from bardo.values.secrets import NO_SECRETS
 from surfaces.cli.support import bardo

@@ -151,13 +151,13 @@ class ClientKeys:
         for entry in entries:
             key = environment.get(entry.key_env, "").strip()
             if key:
-                self._rules[_digest(key)] = (entry,)
+                self._rules[digest_of(key)] = (entry,)
             else:
                 _log.warning("%s is not set: what [[keys]] %s says holds for nobody", entry.key_env, entry.id)
 
     def rules(self, key: str) -> tuple[ThinkingRules, ...]:
         """Return what holds for the calls of a key."""
-        return self._rules.get(_digest(key), ()) if self._rules and key else ()
+        return self._rules.get(digest_of(key), ()) if self._rules and key else ()
 
     def rules_to_keep(self, key: str) -> tuple[ThinkingRules, ...]:
         """Return what holds for the calls of a key, for calls that are made later without it."""
@@ -223,7 +223,8 @@ def _check_account(entry: KeyEntry, place: Place) -> None:
         raise ConfigError(f"{place.of(problem.param or 'id')}: {problem.message}", hint=problem.hint) from problem
 
 
-def _digest(key: str) -> bytes:
+def digest_of(key: str) -> bytes:
+    """Return what is kept of a key."""
     return hashlib.sha256(key.encode("utf-8", "replace")).digest()
 
 

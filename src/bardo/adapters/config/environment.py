@@ -58,7 +58,13 @@ def with_environment(settings: S, environment: Mapping[str, str]) -> S:
         settings = msgspec.structs.replace(settings, aliases={**attrgetter("aliases")(settings), **named})
     for variable, provider in _ADDRESSES.items():
         if address := environment.get(variable):
-            settings = _with_address(settings, provider, address)
+            entries = (
+                msgspec.structs.replace(entry, base_url=address)
+                if (entry.preset or entry.id) == provider and not entry.base_url and not entry.base_urls
+                else entry
+                for entry in attrgetter("providers")(settings)
+            )
+            settings = msgspec.structs.replace(settings, providers=tuple(entries))
     return settings
 
 
@@ -96,14 +102,3 @@ def _with_field(settings: S, variable: str, value: str, section: str, field: str
         changed = msgspec.structs.replace(attrgetter(".".join(path[:place]))(settings), **{last: changed})
         last = path[place - 1]
     return msgspec.structs.replace(settings, **{last: changed})
-
-
-def _with_address(settings: S, provider: str, address: str) -> S:
-    """Return the settings with an address for each table of a provider that gives none of its own."""
-    entries = (
-        msgspec.structs.replace(entry, base_url=address)
-        if (entry.preset or entry.id) == provider and not entry.base_url and not entry.base_urls
-        else entry
-        for entry in attrgetter("providers")(settings)
-    )
-    return msgspec.structs.replace(settings, providers=tuple(entries))

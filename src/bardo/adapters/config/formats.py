@@ -10,7 +10,7 @@ import os
 from collections.abc import Mapping
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -72,7 +72,25 @@ def installed_formats() -> tuple[ReasoningFormat, ...]:
 
 def _format_of(point: EntryPoint) -> ReasoningFormat:
     try:
-        return _as_format(point.name, point.load())
+        value = point.load()
+        if isinstance(value, ReasoningFormat):
+            return value
+        if isinstance(value, Mapping):
+            return msgspec.convert({"name": point.name, **value}, ReasoningFormat)
+        if not isinstance(value, type):
+            raise TypeError(
+                f"a value of type {type(value).__name__} is neither a ReasoningFormat, nor a mapping, nor a class"
+            )
+        missing = [method for method in METHODS if not callable(getattr(value, method, None))]
+        if missing:
+            raise TypeError(f"its class has no method {missing[0]}")
+        patterns, aliases = getattr(value, "patterns", ()), getattr(value, "aliases", ())
+        value()  # One is made for each reply; a class that makes none is refused now.
+        if isinstance(patterns, str) or isinstance(aliases, str):
+            raise TypeError("its class has a text for patterns or aliases, which are lists of texts")
+        if not all(pattern.strip() for pattern in patterns):
+            raise TypeError("its class has an empty pattern, which fits every model")
+        return ClassFormat(name=point.name, creator=value, patterns=tuple(patterns), aliases=tuple(aliases))
     # Whatever the code of somebody else's package raises is the package's problem.
     except Exception as problem:
         package = point.dist.name if point.dist is not None else point.value
@@ -80,24 +98,3 @@ def _format_of(point: EntryPoint) -> ReasoningFormat:
             f"the reasoning format {point.name!r} of the installed package {package!r} cannot be used: {problem}",
             hint=f"mend {point.value} or uninstall {package}",
         ) from problem
-
-
-def _as_format(name: str, value: Any) -> ReasoningFormat:
-    if isinstance(value, ReasoningFormat):
-        return value
-    if isinstance(value, Mapping):
-        return msgspec.convert({"name": name, **value}, ReasoningFormat)
-    if not isinstance(value, type):
-        raise TypeError(
-            f"a value of type {type(value).__name__} is neither a ReasoningFormat, nor a mapping, nor a class"
-        )
-    missing = [method for method in METHODS if not callable(getattr(value, method, None))]
-    if missing:
-        raise TypeError(f"its class has no method {missing[0]}")
-    patterns, aliases = getattr(value, "patterns", ()), getattr(value, "aliases", ())
-    value()  # One is made for each reply; a class that makes none is refused now.
-    if isinstance(patterns, str) or isinstance(aliases, str):
-        raise TypeError("its class has a text for patterns or aliases, which are lists of texts")
-    if not all(pattern.strip() for pattern in patterns):
-        raise TypeError("its class has an empty pattern, which fits every model")
-    return ClassFormat(name=name, creator=value, patterns=tuple(patterns), aliases=tuple(aliases))

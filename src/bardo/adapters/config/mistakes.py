@@ -332,7 +332,11 @@ def read_tables(text: str, source: str) -> dict[str, Any]:
         tables = tomllib.loads(text.removeprefix("\ufeff"))
     except tomllib.TOMLDecodeError as problem:
         said = str(problem).lower()
-        hint = _other_format(text) or next((fix for word, fix in _SYNTAX if word in said), "correct that line")
+        beginning = text.lstrip("\ufeff \t\r\n")[:1]
+        named = "JSON" if beginning == "{" else "YAML" if _YAML.search(text) else ""
+        hint = next((fix for word, fix in _SYNTAX if word in said), "correct that line")
+        if named:
+            hint = f"this looks like {named}: write it as TOML, as in [gateway] and below it port = 8484"
         raise ConfigError(f"{source} is not valid TOML: {problem}", hint=hint) from problem
     except RecursionError as problem:
         raise _nested(source) from problem
@@ -340,16 +344,17 @@ def read_tables(text: str, source: str) -> dict[str, Any]:
         raise ConfigError(
             f"{source} holds a number of too many digits", hint="write a number that a setting takes"
         ) from problem
-    if _is_deeper(tables, _MOST_LEVELS):
+    level: list[Any] = [tables]
+    for _ in range(_MOST_LEVELS):
+        level = [
+            inner
+            for one in level
+            for inner in (one.values() if isinstance(one, dict) else one)
+            if isinstance(inner, dict | list)
+        ]
+    if level:
         raise _nested(source)
     return tables
-
-
-def _other_format(text: str) -> str:
-    """Return what to do with a file that is JSON or YAML, empty where it is neither."""
-    beginning = text.lstrip("\ufeff \t\r\n")[:1]
-    named = "JSON" if beginning == "{" else "YAML" if _YAML.search(text) else ""
-    return f"this looks like {named}: write it as TOML, as in [gateway] and below it port = 8484" if named else ""
 
 
 def _nested(source: str) -> ConfigError:
@@ -357,18 +362,6 @@ def _nested(source: str) -> ConfigError:
         f"{source} nests deeper than {_MOST_LEVELS} levels",
         hint="no setting nests so deep: look for a bracket or a dot too many",
     )
-
-
-def _is_deeper(tables: dict[str, Any], levels: int) -> bool:
-    level: list[Any] = [tables]
-    for _ in range(levels):
-        level = [
-            inner
-            for one in level
-            for inner in (one.values() if isinstance(one, dict) else one)
-            if isinstance(inner, dict | list)
-        ]
-    return bool(level)
 
 
 @dataclass(frozen=True, slots=True)
@@ -431,7 +424,8 @@ class Mistakes:
                 return TableRead(msgspec.convert(rest, kind), frozenset(wrong))
             except msgspec.ValidationError as problem:
                 self._add(self._explained(problem, kind, place, choices or {}, key_variable))
-                wrong.add(_first_key(problem))
+                named = re.search(r"field `(.+?)`", str(problem))
+                wrong.add(next(iter(_path(problem)), named[1] if named else ""))
                 if not _left_out(rest, problem):
                     break
         return TableRead(None, frozenset(wrong))
@@ -518,12 +512,6 @@ def _path(problem: msgspec.ValidationError) -> list[str]:
     """Return the keys that lead to what is wrong, up to a list or a free key."""
     at = _AT.search(str(problem))
     return [part for part in (at[1] if at else "").partition("[")[0].split(".") if part]
-
-
-def _first_key(problem: msgspec.ValidationError) -> str:
-    """Return the key of the table below which something is wrong, or which is unknown or missing."""
-    named = re.search(r"field `(.+?)`", str(problem))
-    return next(iter(_path(problem)), named[1] if named else "")
 
 
 def _left_out(table: Any, problem: msgspec.ValidationError) -> bool:

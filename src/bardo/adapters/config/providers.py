@@ -353,7 +353,10 @@ def _row(entry: ProviderEntry, where: Where) -> ProviderRow:
     wanted = entry.preset or entry.id
     row = catalog.generic(entry.dialect) if entry.dialect and _by_dialect(entry) else catalog.provider(wanted)
     if row is not None:
-        return _pinned(row, entry.dialect)
+        endpoint = next((at for at in row.at_endpoints if at.dialect == entry.dialect), None)
+        if endpoint is None:
+            return row
+        return msgspec.structs.replace(endpoint, endpoints=(), only_models=(), not_models=(), lacks=())
     near = get_close_matches(wanted, catalog.names(), n=3)
     own = 'add preset = "openai-compatible", or another preset of `bardo catalog`, or dialect = "anthropic_messages" or the like'
     hint = f"did you mean {' or '.join(near)}?" if near else own
@@ -366,14 +369,6 @@ def _by_dialect(entry: ProviderEntry) -> bool:
         return False
     named = builtin().provider(entry.id)
     return named is None or all(row.dialect != entry.dialect for row in named.at_endpoints)
-
-
-def _pinned(row: ProviderRow, dialect: str | None) -> ProviderRow:
-    """Return the row at the one endpoint of `dialect`, where the provider has such; else the row as it is."""
-    found = next((at for at in row.at_endpoints if at.dialect == dialect), None)
-    if found is None:
-        return row
-    return msgspec.structs.replace(found, endpoints=(), only_models=(), not_models=(), lacks=())
 
 
 def _overridden(row: ProviderRow, entry: ProviderEntry) -> ProviderRow:

@@ -284,7 +284,11 @@ def settle_workloads(
     rows = {**preset, **{name: _over(name, preset.get(name), row, unheeded) for name, row in own.items()}}
     for name, profile in profiles.items():
         if name not in rows and builtin_workloads().get(name) is None:
-            raise _nobody(name, rows, golem, place)
+            near = get_close_matches(name, (*rows, *builtin_workloads().names), n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"add [workloads.{name}]"
+            if not golem.enabled:
+                hint += "; the agent's subsystems are there with enabled = true under [golem]"
+            raise ConfigError(f"{place.inside(name).of('')}: no workload is called {name!r}", hint=hint)
         base = rows.get(name) or WorkloadRow(model=PREFIX + name)
         rows[name] = _over(name, base, WorkloadRow(profile=profile), unheeded)
     if not caching.auto_cache_control:
@@ -326,14 +330,6 @@ def _without_markers(row: WorkloadRow) -> WorkloadRow:
         return row
     unmarked = msgspec.structs.replace(row.profile, cache_control=None)
     return msgspec.structs.replace(row, profile=merge_profiles(_EMPTY, unmarked))
-
-
-def _nobody(name: str, rows: Mapping[str, WorkloadRow], golem: GolemSettings, place: Place) -> ConfigError:
-    near = get_close_matches(name, (*rows, *builtin_workloads().names), n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"add [workloads.{name}]"
-    if not golem.enabled:
-        hint += "; the agent's subsystems are there with enabled = true under [golem]"
-    return ConfigError(f"{place.inside(name).of('')}: no workload is called {name!r}", hint=hint)
 
 
 def _profile(name: str, value: Any, place: Place) -> InferenceProfile:

@@ -201,7 +201,15 @@ def parse_settings(text: str, source: str = FILE_NAME) -> Settings:
     with mistakes.collected():
         rows["aliases"] = read_aliases(aliases, text, source)
     with mistakes.collected():
-        rows |= _workload_rows(workloads, profiles, read, text, source)
+        made = settle_workloads(
+            read_workloads(workloads, text, source),
+            read_profiles(profiles, text, source),
+            read.golem,
+            read.inference.caching,
+            Place(text, source, "inference.profiles"),
+        )
+        check_workloads(made.rows, text, source)
+        rows |= {"workloads": made.rows, "unheeded": made.unheeded}
     _check_each(read, _FIRST_CHECKS, mistakes, Place(text, source))
     for name, read_rows in _ROW_READERS.items():
         with mistakes.collected():
@@ -216,19 +224,6 @@ def parse_settings(text: str, source: str = FILE_NAME) -> Settings:
     check_pipeline(inference.pipeline, profiles_named(settings), _profiles_allowed(settings), place.inside("pipeline"))
     check_memory(settings.memory, settings.log, source)
     return settings
-
-
-def _workload_rows(workloads: Any, profiles: Any, read: Settings, text: str, source: str) -> dict[str, Any]:
-    """Return the rows of `[workloads]`, with the profiles applied. Raises ConfigError."""
-    made = settle_workloads(
-        read_workloads(workloads, text, source),
-        read_profiles(profiles, text, source),
-        read.golem,
-        read.inference.caching,
-        Place(text, source, "inference.profiles"),
-    )
-    check_workloads(made.rows, text, source)
-    return {"workloads": made.rows, "unheeded": made.unheeded}
 
 
 def _check_each(read: Settings, checks: Mapping[str, Check], mistakes: Mistakes, place: Place) -> None:

@@ -43,7 +43,12 @@ class OnnxEmbedding:
         self.fingerprint = _fingerprint(model, tokenizer)
         self._tokenizer = _tokenizer(tokenizers, tokenizer)
         self._session = _session(onnxruntime, model)
-        self._types = _inputs(self._session, model)
+        found = {one.name: _TYPES.get(one.type) for one in self._session.get_inputs()}
+        for name, kind in found.items():
+            if name not in _INPUTS or kind is None:
+                hint = f"name a model of texts, which takes whole numbers as {', '.join(_INPUTS)}"
+                raise ConfigError(f"{model} takes the input {name!r}, which a tokenizer does not give", hint=hint)
+        self._types = {name: kind for name, kind in found.items() if kind is not None}
         names = [output.name for output in self._session.get_outputs()]
         self._output = _POOLED if _POOLED in names else names[0]
         self.dimensions = self._measured()
@@ -158,16 +163,6 @@ def _session(onnxruntime: ModuleType, path: Path) -> Any:
     except Exception as problem:
         hint = "name a folder with a model in ONNX that this version of onnxruntime can run"
         raise ConfigError(f"{path} is no model that can be run: {_brief(problem)}", hint=hint) from problem
-
-
-def _inputs(session: Any, path: Path) -> dict[str, str]:
-    """Return the model's inputs with the types of their numbers. Raises ConfigError for an input that no tokenizer gives."""
-    found = {one.name: _TYPES.get(one.type) for one in session.get_inputs()}
-    for name, kind in found.items():
-        if name not in _INPUTS or kind is None:
-            hint = f"name a model of texts, which takes whole numbers as {', '.join(_INPUTS)}"
-            raise ConfigError(f"{path} takes the input {name!r}, which a tokenizer does not give", hint=hint)
-    return {name: kind for name, kind in found.items() if kind is not None}
 
 
 def _brief(problem: Exception) -> str:

@@ -108,7 +108,20 @@ def sign(
     signed = _signed_headers(url, {**headers, **added})
     names = ";".join(signed)
     within = f"{moment[:8]}/{scope.region}/{scope.service}/aws4_request"
-    digest = hashlib.sha256(_canonical(method, url, signed, body).encode()).hexdigest()
+    parts = urlsplit(url)
+    lines = [f"{name}:{value}\n" for name, value in signed.items()]
+    content = hashlib.sha256(body).hexdigest()
+    kept: list[str] = []
+    for step in parts.path.split("/"):
+        if step == "..":
+            kept = kept[:-1]
+        elif step not in ("", "."):
+            kept.append(step)
+    ends = "/" if kept and parts.path.endswith("/") else ""
+    path = quote("/" + "/".join(kept) + ends, safe="/" + _SAFE)
+    digest = hashlib.sha256(
+        "\n".join((method, path, _query(parts.query), "".join(lines), ";".join(signed), content)).encode()
+    ).hexdigest()
     key = _signing_key(credentials.secret, moment[:8], scope)
     signature = hmac.new(key, "\n".join((_ALGORITHM, moment, within, digest)).encode(), hashlib.sha256).hexdigest()
     claim = f"Credential={credentials.key_id}/{within}, SignedHeaders={names}, Signature={signature}"
@@ -124,26 +137,6 @@ def _signed_headers(url: str, headers: Mapping[str, str]) -> dict[str, str]:
         host = f"{host}:{parts.port}"
     named = {"host": host, **{name.lower(): " ".join(value.split()) for name, value in headers.items()}}
     return {name: named[name] for name in sorted(named) if name not in _UNSIGNED}
-
-
-def _canonical(method: str, url: str, signed: Mapping[str, str], body: bytes) -> str:
-    parts = urlsplit(url)
-    lines = [f"{name}:{value}\n" for name, value in signed.items()]
-    content = hashlib.sha256(body).hexdigest()
-    path = quote(_normal(parts.path), safe="/" + _SAFE)
-    return "\n".join((method, path, _query(parts.query), "".join(lines), ";".join(signed), content))
-
-
-def _normal(path: str) -> str:
-    """Return a path without empty and relative steps."""
-    kept: list[str] = []
-    for step in path.split("/"):
-        if step == "..":
-            kept = kept[:-1]
-        elif step not in ("", "."):
-            kept.append(step)
-    ends = "/" if kept and path.endswith("/") else ""
-    return "/" + "/".join(kept) + ends
 
 
 def _query(query: str) -> str:

@@ -84,7 +84,12 @@ class HttpTransport:
         if connection is None:
             connection = await self._connect(way.address, call, deadlines, until, out_of_time)
         incoming = await self._answered(connection, head, call, until, out_of_time)
-        if incoming.failure is not None and connection.served and _may_be_repeated(connection, incoming.failure):
+        if (
+            incoming.failure is not None
+            and connection.served
+            and isinstance(incoming.failure, Disconnected)
+            and not connection.heard
+        ):
             # The server had closed it as idle: some do so after each streamed reply without saying it (llama-server).
             connection, resent = await self._connect(way.address, call, deadlines, until, out_of_time), True
             incoming = await self._answered(connection, head, call, until, out_of_time)
@@ -258,10 +263,6 @@ class HttpTransport:
                 del self._idle[address]
         if self._addresses:
             self._sweeping = loop.call_later(IDLE_SECONDS, self._sweep)
-
-
-def _may_be_repeated(connection: HttpConnection, failure: BaseException) -> bool:
-    return isinstance(failure, Disconnected) and not connection.heard
 
 
 def _failed_head(failure: BaseException, call: Call, *, closed: bool) -> BardoError:

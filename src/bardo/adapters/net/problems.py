@@ -45,17 +45,9 @@ def _host_and_port(host: str, port: int | None) -> str:
 
 def unconnected(failure: BaseException, call: Call) -> Unreachable:
     """Say at which step a direct connection failed: the name, the network or TLS."""
-    return _no_way(origin(call.url), failure, reason(failure), call)
-
-
-def no_proxy(call: Call, host: str, port: int | None, failure: BaseException) -> Unreachable:
-    """There is no connection to the proxy before a provider."""
-    message = f"no connection to the proxy {_host_and_port(host, port)}: {reason(failure)}"
-    return Unreachable(message, hint=_CHECK_PROXY, provider=call.provider)
-
-
-def _no_way(place: str, cause: BaseException, why: str, call: Call) -> Unreachable:
-    match cause:
+    place = origin(call.url)
+    why = reason(failure)
+    match failure:
         case ForbiddenAddress():
             message, hint = f"the name in {place} leads to an address that no provider has", _CHECK_NAME_LEADS
         case socket.gaierror():
@@ -67,6 +59,12 @@ def _no_way(place: str, cause: BaseException, why: str, call: Call) -> Unreachab
         case _:
             message, hint = f"no connection to {place}: {why}", _CHECK_NETWORK
     return Unreachable(message, hint=hint, provider=call.provider)
+
+
+def no_proxy(call: Call, host: str, port: int | None, failure: BaseException) -> Unreachable:
+    """There is no connection to the proxy before a provider."""
+    message = f"no connection to the proxy {_host_and_port(host, port)}: {reason(failure)}"
+    return Unreachable(message, hint=_CHECK_PROXY, provider=call.provider)
 
 
 def cut_off(call: Call) -> BrokenStream:

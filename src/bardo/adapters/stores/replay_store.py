@@ -106,7 +106,7 @@ class ReplayKeeper:
         history: History | None = None
         turns: tuple[TurnKeys, ...] = ()
         keys: list[str] = []
-        if calls is not None and _may_hold(calls.store, tenant):
+        if calls is not None and (calls.store.waits or calls.store.totals(tenant)[0] > 0):
             history = await run_by_size(size_of(request), partial(history_of, request))
             turns = history.turns
             keys = await run_by_size(size_of(request), partial(keys_in, turns))
@@ -189,11 +189,6 @@ class ReplayKeeper:
         for memory in memories:
             name = f"{reply}/{memory.choice}" if reply else ""
             await calls.put(tenant, memory.keys, encode_kept(memory.kept), now=now, reply=name)
-
-
-def _may_hold(store: KeyedStore, tenant: str) -> bool:
-    # Looking into memory costs less than the keys do; looking into a file does not.
-    return store.waits or store.totals(tenant)[0] > 0
 
 
 def open_keeper(

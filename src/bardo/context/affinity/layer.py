@@ -119,7 +119,14 @@ class Affinity:
         """Put the targets in order, and note where the call goes."""
         targets = facts.targets
         if len(targets) == 1 and request is facts.routed:
-            return _passed_to_one(request, facts, targets)
+            # How busy it is changes nothing, and what it has cached was told before. The calls that come before the
+            # reply have no other place to go, so that none has to be expected.
+            warm = targets[0].warm_tokens
+            return Passed(
+                request=request,
+                receipt=_receipt(targets, 0, warm, "warm" if warm else ""),
+                reply=AffinityPart(facts.session, len(request.messages), targets, None, expects=False),
+            )
         servers: Servers = yield FindServerStates(facts.session, request, targets)
         ordered = order_targets(targets, servers.states, self._bounds, lambda: facts.count_tokens(request, None))
         places = first_of_each(targets, ordered.places, self._most_servers)
@@ -148,19 +155,6 @@ def first_of_each(targets: Sequence[TargetFacts], places: Sequence[int], most: i
         if not targets[place].address or counts[name] <= most:
             kept.append(place)
     return tuple(kept)
-
-
-def _passed_to_one(request: Request, facts: LayerFacts, targets: Sequence[TargetFacts]) -> Passed:
-    """Return that a call goes on to its only target: how busy it is changes nothing, and what it has cached was told before.
-
-    The calls that come before the reply have no other place to go, so that none has to be expected.
-    """
-    warm = targets[0].warm_tokens
-    return Passed(
-        request=request,
-        receipt=_receipt(targets, 0, warm, "warm" if warm else ""),
-        reply=AffinityPart(facts.session, len(request.messages), targets, None, expects=False),
-    )
 
 
 def _receipt(targets: Sequence[TargetFacts], place: int, warm_tokens: int, why: str) -> Receipt:

@@ -452,7 +452,8 @@ class SimilarAnswers:
         saw = {"cosine": round(fit.cosine, 3), "bound": round(bound, 4), "compared": fit.pool.total}
         if self._rules.mode == "shadow" or bound > self._rules.max_false_hit:
             return msgspec.structs.replace(look, against=fit, saw={"similar": "shadowed", **saw})
-        if _share(fit.identity, facts.now) < self._rules.recheck_share:
+        digest = blake2b(fit.identity + repr(facts.now).encode(), digest_size=8).digest()
+        if (int.from_bytes(digest, "big") / 2**64) < self._rules.recheck_share:
             return msgspec.structs.replace(look, against=fit, saw={"similar": "rechecked", **saw})
         return msgspec.structs.replace(look, serve=fit, saw={"similar": "served", **saw})
 
@@ -481,9 +482,3 @@ def _first_fit(candidates: Sequence[Candidate], question: Question) -> tuple[Can
             return candidate, ""
         why = why or refusal
     return None, why
-
-
-def _share(identity: bytes, now: float) -> float:
-    """Return a number from 0 to 1 that differs from call to call, and is the same when a decision is replayed."""
-    digest = blake2b(identity + repr(now).encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "big") / 2**64

@@ -1,15 +1,68 @@
-"""What the cache asks for about similar questions, and what it gets: nothing here decides."""
+"""What the cache asks for about similar questions, and what it gets: nothing here decides.
+
+A question stands in its store as bytes, by which it is found where a similar one is asked.
+"""
 
 from __future__ import annotations
 
+import sys
+from array import array
 from collections.abc import Iterable
 from typing import Any, Literal
 
 import msgspec
 
 from bardo.context.cache.confidence import Evidence
-from bardo.context.cache.index import IndexedQuestion, encode_index, packed
 from bardo.context.layer import Effect
+
+_FORM = b"\x01"
+
+
+class IndexedQuestion(msgspec.Struct, frozen=True, array_like=True):
+    """The scope and the fingerprint of the embedding, the vector of the question as float32, the question, and the answer to compare."""
+
+    fingerprint: str
+    scope: bytes
+    vector: bytes
+    question: str
+    answer: str
+
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(IndexedQuestion)
+
+
+def encode_index(question: IndexedQuestion) -> bytes:
+    """Return a question as stores keep it."""
+    return _FORM + _encoder.encode(question)
+
+
+def decode_index(index: bytes) -> IndexedQuestion | None:
+    """Return the question of an entry; None where another version of bardo wrote it in a form that this one cannot read."""
+    if index[:1] != _FORM:
+        return None
+    try:
+        return _decoder.decode(memoryview(index)[1:])
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+
+
+def packed(vector: tuple[float, ...]) -> bytes:
+    """Return a vector as entries keep it: float32, the lowest byte first."""
+    values = array("f", vector)
+    if sys.byteorder == "big":
+        values.byteswap()
+    return values.tobytes()
+
+
+def unpacked(vector: bytes) -> array[float]:
+    """Return the components of a vector that an entry keeps."""
+    values = array("f")
+    values.frombytes(vector[: len(vector) // 4 * 4])
+    if sys.byteorder == "big":
+        values.byteswap()
+    return values
+
 
 LONGEST_ANSWER = 2_000
 """How many characters of an answer are kept to be compared."""

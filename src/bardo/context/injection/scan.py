@@ -17,8 +17,7 @@ from bardo.catalog.layer_rows import OverrideRow, ProbeVocabulary, injection_row
 from bardo.context.effects import Embed, TextVectors
 from bardo.context.injection.consequences import places_of
 from bardo.context.injection.hidden import HiddenParts, find_hidden
-from bardo.context.injection.languages import foreign_matches
-from bardo.context.injection.match import Group, Match, groups, heaviest, weighed
+from bardo.context.injection.languages import Group, Match, foreign_matches, groups, heaviest, weighed
 from bardo.context.injection.provenance import Span
 from bardo.context.layer import Effect, EffectFailed, Pause
 
@@ -331,11 +330,6 @@ def _passages(flat: str, matches: Iterable[Match]) -> list[str]:
         else:
             joined.append((start, end))
     return [flat[start:end] for start, end in joined]
-
-
-def find_overrides(text: str, *, trusted: bool) -> dict[str, float]:
-    """Return the names and weights of what a short text attempts, of what counts where it comes from."""
-    return {one.name: one.weight for one in find_matches(text, trusted=trusted)}
 
 
 def find_matches(text: str, *, trusted: bool) -> list[Match]:

@@ -267,7 +267,8 @@ class PhoneScanner:
                 likely = _WRITTEN if grouped or written.startswith(("0", "(")) else _BARE
             if not likely or not worth(run.start(), run.end(), likely):
                 continue
-            for end in _ends(written, likely):
+            gaps = [gap.start() for gap in _GAP.finditer(written)] if likely == _INTERNATIONAL else []
+            for end in [len(written), *reversed(gaps[-_MOST_CUTS:])]:
                 if score := self._score(written[:end], likely):
                     yield run.start(), run.start() + end, score
                     break
@@ -288,7 +289,8 @@ class PhoneScanner:
     def _international(self, written: str) -> bool:
         library = self._library
         assert library is not None
-        number = _with_plus(written)
+        # Most countries dial 00 for it.
+        number = f"+{written[2:]}" if written.startswith("00") else written
         digits = _NO_DIGIT.sub("", _EXTENSION.sub("", number))
         lengths = () if digits.startswith("0") else (1, 2, 3)
         code = next((digits[:length] for length in lengths if int(digits[:length] or 0) in _codes(library)), "")
@@ -386,16 +388,6 @@ def _numbers_of(plan: Any) -> re.Pattern[str]:
 def _of_lengths(kind: Any) -> str:
     lengths = "|".join(f"[0-9]{{{length}}}" for length in kind.possible_length)
     return f"(?:(?=(?:{lengths})\\Z)(?:{kind.national_number_pattern}))"
-
-
-def _with_plus(written: str) -> str:
-    """Return a number with a country code as it is written with a plus: most countries dial 00 for it."""
-    return f"+{written[2:]}" if written.startswith("00") else written
-
-
-def _ends(written: str, likely: float) -> list[int]:
-    gaps = [gap.start() for gap in _GAP.finditer(written)] if likely == _INTERNATIONAL else []
-    return [len(written), *reversed(gaps[-_MOST_CUTS:])]
 
 
 def _national_plans(library: Any, regions: Sequence[str]) -> re.Pattern[str]:

@@ -17,8 +17,7 @@ import msgspec
 from bardo.context.effects import TooMuchWork
 from bardo.context.layer import Effect, KeptReply, LayerFacts, LayerSteps, Passed, Receipt, changed
 from bardo.context.privacy.known_values import Pieces
-from bardo.context.privacy.placeholders import Placeholders
-from bardo.context.privacy.restore import ExactRestorer, JsonRestorer, RestorePlan, TextRestorer
+from bardo.context.privacy.placeholders import ExactRestorer, JsonRestorer, Placeholders, RestorePlan, TextRestorer
 from bardo.context.privacy.search import DetectedValue, DetectedValues, FindPersonalData, Found, find_values
 from bardo.values.blocks import (
     Block,

@@ -304,14 +304,10 @@ def cut_middle(text: str, longest: int, *, gone: int = 0) -> str:
     if len(text) <= longest:
         return text
     head, tail = int(longest * _HEAD_SHARE), longest - int(longest * _HEAD_SHARE)
-    end = _line_end(text, head)
+    found = text.rfind("\n", head - head // 4, head)
+    end = head if found < 0 else found
     begin = _line_begin(text, len(text) - tail)
     return f"{text[:end]}\n[... {begin - end + gone} characters left out ...]\n{text[begin:]}"
-
-
-def _line_end(text: str, place: int) -> int:
-    found = text.rfind("\n", place - place // 4, place)
-    return place if found < 0 else found
 
 
 def _line_begin(text: str, place: int) -> int:

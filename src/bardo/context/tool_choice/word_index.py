@@ -108,7 +108,15 @@ class WordIndex:
     def __init__(self, tools: Sequence[tuple[str, str]]) -> None:
         texts = [f"{(split_identifier(name) + ' ') * _NAME_COUNTS}{description}" for name, description in tools]
         self._size = len(texts)
-        self._words = _bm25([stems(text) for text in texts])
+        documents = [stems(text) for text in texts]
+        usual = sum(map(len, documents)) / max(1, len(documents)) or 1.0
+        found: dict[str, list[tuple[int, float]]] = defaultdict(list)
+        rarity = _rarities(documents, lambda having, of: math.log(1 + (of - having + 0.5) / (having + 0.5)))
+        for place, words in enumerate(documents):
+            longer = _K1 * (1 - _B + _B * len(words) / usual)
+            for word, count in Counter(words).items():
+                found[word].append((place, rarity[word] * count * (_K1 + 1) / (count + longer)))
+        self._words = dict(found)
         self._letters = _cosines([letter_runs(text) for text in texts])
 
     def by_words(self, text: str) -> list[float]:
@@ -133,17 +141,6 @@ class WordIndex:
 def word_index(tools: tuple[tuple[str, str], ...]) -> WordIndex:
     """Return the index of some tools, from memory where the same were met before."""
     return WordIndex(tools)
-
-
-def _bm25(documents: Sequence[list[str]]) -> Postings:
-    usual = sum(map(len, documents)) / max(1, len(documents)) or 1.0
-    found: dict[str, list[tuple[int, float]]] = defaultdict(list)
-    rarity = _rarities(documents, lambda having, of: math.log(1 + (of - having + 0.5) / (having + 0.5)))
-    for place, words in enumerate(documents):
-        longer = _K1 * (1 - _B + _B * len(words) / usual)
-        for word, count in Counter(words).items():
-            found[word].append((place, rarity[word] * count * (_K1 + 1) / (count + longer)))
-    return dict(found)
 
 
 def _cosines(documents: Sequence[list[str]]) -> Postings:

@@ -6,7 +6,6 @@ every request. The checksum tells a mistyped key from one that is not known, wit
 
 from __future__ import annotations
 
-import hashlib
 import re
 import secrets
 import zlib
@@ -48,11 +47,6 @@ def id_of(key: str) -> str:
 def keys_in(text: str) -> list[str]:
     """Return what in a text has the form of a key of bardo."""
     return [found[0] for found in _KEY.finditer(text)]
-
-
-def digest_of(key: str) -> bytes:
-    """Return what is kept of a key."""
-    return hashlib.sha256(key.encode("utf-8", "replace")).digest()
 
 
 def _checksum(body: str) -> str:

@@ -6,8 +6,8 @@ import hmac
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
-from bardo.adapters.config.accounts import Account
-from bardo.services.accounts.access_keys import digest_of, id_of
+from bardo.adapters.config.accounts import Account, digest_of
+from bardo.services.accounts.access_keys import id_of
 from bardo.values.errors import Unauthorized
 
 HOW_TO_SEND = "send it as `Authorization: Bearer …`, `x-api-key`, `x-goog-api-key` or `api-key`; whoever runs bardo gives keys out"

@@ -6,7 +6,7 @@ compares the two. Loads SQLAlchemy: import it where keys are opened, and nowhere
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -30,11 +30,11 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import SQLAlchemyError
 
-from bardo.adapters.config.accounts import Account
+from bardo.adapters.config.accounts import Account, digest_of
 from bardo.adapters.stores.database.engines import address_of, open_for_reading, unusable
 from bardo.adapters.stores.database.revisions import open_current
 from bardo.adapters.stores.migrations import KEYS_BRANCH
-from bardo.services.accounts.access_keys import NewKey, digest_of, make_key
+from bardo.services.accounts.access_keys import NewKey, make_key
 from bardo.values.errors import InvalidRequest
 
 metadata = MetaData()
@@ -137,7 +137,13 @@ class KeyStore:
         made = msgspec.structs.replace(account, id=key.id, tenant=account.tenant or key.id)
         with self._changing() as connection:
             if own_name:
-                _check_name(account.name, connection.execute(select(access_keys.c.account)).scalars())
+                accounts = connection.execute(select(access_keys.c.account)).scalars()
+                for other in map(_account, accounts):
+                    if account.name in (other.name, other.id):
+                        raise InvalidRequest(
+                            f"a key is called {account.name[:80]!r} already: {other.id}",
+                            hint="take another name, or delete that key: bardo keys delete " + other.id,
+                        )
             connection.execute(
                 insert(access_keys),
                 {
@@ -205,15 +211,6 @@ class KeyStore:
 
 def _account(text: str) -> Account:
     return msgspec.json.decode(text, type=Account)
-
-
-def _check_name(name: str, accounts: Iterable[str]) -> None:
-    for other in map(_account, accounts):
-        if name in (other.name, other.id):
-            raise InvalidRequest(
-                f"a key is called {name[:80]!r} already: {other.id}",
-                hint="take another name, or delete that key: bardo keys delete " + other.id,
-            )
 
 
 def _find(accounts: Sequence[Account], name: str) -> Account:

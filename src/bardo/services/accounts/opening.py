@@ -100,7 +100,11 @@ def _with_database(
     try:
         accounts.load()
         _check_budgets(settings, accounts)
-        _check_ids(accounts)
+        seen: set[str] = set()
+        for account in accounts.known:
+            if account.id in seen:
+                raise ConfigError(f"two keys have the id {account.id!r}", hint="give the one under [[keys]] another id")
+            seen.add(account.id)
     except BaseException:
         close()
         raise
@@ -136,15 +140,6 @@ def _check_budgets(settings: Settings, accounts: Accounts) -> None:
                 f"the key {account.name or account.id} has a budget, and the log is off: nobody knows what is spent"
             )
             raise ConfigError(message, hint="set enabled = true under [log], or take the budget away")
-
-
-def _check_ids(accounts: Accounts) -> None:
-    """Raise ConfigError for a `[[keys]]` that is called like a stored key: their figures would be one."""
-    seen: set[str] = set()
-    for account in accounts.known:
-        if account.id in seen:
-            raise ConfigError(f"two keys have the id {account.id!r}", hint="give the one under [[keys]] another id")
-        seen.add(account.id)
 
 
 def _has_stored_keys(place: str | Path) -> bool:

@@ -22,7 +22,7 @@ from bardo.adapters.stores.database.set_aside import RenewableFile
 from bardo.adapters.stores.database.store_calls import StoreCalls
 from bardo.routing.health_news import decode_news, encode_news
 from bardo.routing.shared_health import SharedHealth, TargetName
-from bardo.services.facts.exchange import Exchange, ExchangeResult
+from bardo.services.facts.exchange import Exchange, ExchangeResult, FileExchange, RedisExchange
 from bardo.services.facts.health import HealthKeeper
 
 EXCHANGE_SECONDS = 0.5
@@ -162,11 +162,7 @@ def open_sharing(
 def _opening(where: str, past_seconds: float) -> Callable[[], Exchange]:
     """Return what opens the exchange at a place; what is needed for that server is loaded at once, so that its absence is known."""
     if not where.startswith(REDIS):
-        from bardo.services.facts.file_exchange import FileExchange
-
         return lambda: FileExchange(where, past_seconds=past_seconds, timeout=_ANSWER_SECONDS)
-    from bardo.services.facts.redis_exchange import RedisExchange
-
     exchange = RedisExchange(where, space="health", past_seconds=past_seconds, timeout=_ANSWER_SECONDS)
     return lambda: exchange
 

@@ -319,7 +319,11 @@ def _ids_of_lines(lines: bytes, marks: Sequence[bytes], row: KeptIdReply) -> Ite
 
 
 def _ids_of_body(body: bytes, row: KeptIdReply) -> Iterator[str]:
-    if not any(_may_hold(body, path) for path in (*row.whole, *row.events)):
+    # Most replies need not be read for ids that they do not have.
+    if not any(
+        all(f'"{name}"'.encode() in body for name in path.split(".") if name != "*")
+        for path in (*row.whole, *row.events)
+    ):
         return
     try:
         value = msgspec.json.decode(body)
@@ -327,11 +331,6 @@ def _ids_of_body(body: bytes, row: KeptIdReply) -> Iterator[str]:
         return  # It is no reply: whoever reads it says so.
     yield from _ids_at(value, row.whole)
     yield from _ids_at(value, row.events)
-
-
-def _may_hold(body: bytes, path: str) -> bool:
-    """Whether each name of a path stands in a body: most replies need not be read for ids that they do not have."""
-    return all(f'"{name}"'.encode() in body for name in path.split(".") if name != "*")
 
 
 def _ids_at(value: Any, paths: Iterable[str]) -> Iterator[str]:

@@ -8,16 +8,75 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Engine, and_, case, func, insert, select, update
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    Double,
+    Engine,
+    Index,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+    and_,
+    case,
+    event,
+    func,
+    insert,
+    select,
+    update,
+)
 from sqlalchemy.exc import SQLAlchemyError
 
 from bardo.accounting.payments import Payer, Spending
-from bardo.adapters.stores.database.engines import unusable
-from bardo.services.payments.schema import payments
+from bardo.adapters.stores.database.engines import address_of, is_file, open_for_reading, unusable
+from bardo.adapters.stores.database.problems import STATE
+from bardo.adapters.stores.database.revisions import open_current, stored_revision
+from bardo.adapters.stores.migrations import PAYMENTS_BRANCH
 from bardo.values.payments import OPEN_STATES, Payment, PaymentState
+
+metadata = MetaData()
+_row_number = BigInteger().with_variant(Integer, "sqlite")
+
+payments = Table(
+    "payments",
+    metadata,
+    Column("row_number", _row_number, primary_key=True, autoincrement=True),
+    Column("payment_id", Text, nullable=False, unique=True),
+    # What was asked of whom, as a keyed digest: nobody reads a prompt out of a ledger.
+    Column("purchase", Text, nullable=False),
+    Column("ordinal", Integer, nullable=False),
+    Column("request_id", Text, nullable=False),
+    Column("provider", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("proof", Text, nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("changed_at", Double, nullable=False),
+    Column("day", Text, nullable=False),
+    Column("tenant", Text, nullable=False),
+    Column("subsystem", Text, nullable=False),
+    Column("payer", Text, nullable=False),
+    Column("recipient", Text, nullable=False),
+    Column("network", Text, nullable=False),
+    Column("asset", Text, nullable=False),
+    Column("symbol", Text, nullable=False),
+    Column("amount", Text, nullable=False),
+    Column("nanos", BigInteger, nullable=False),
+    Column("nonce", Text, nullable=False),
+    Column("valid_before", BigInteger, nullable=False),
+    Column("transaction_hash", Text, nullable=False),
+    Column("note", Text, nullable=False),
+    Index("payments_by_purchase", "purchase", "ordinal", unique=True),
+    Index("payments_by_day", "day"),
+    Index("payments_by_state", "state"),
+    sqlite_autoincrement=True,
+)
+
 
 _COLUMNS = [column for column in payments.c if column.name != "row_number"]
 Proof = str
@@ -200,3 +259,34 @@ def _sum_spent(connection: Connection, day: str, payer: Payer) -> Spending:
 def _find_entry(connection: Connection, condition: Any) -> LedgerEntry | None:
     row = connection.execute(select(*_COLUMNS).where(condition)).one_or_none()
     return None if row is None else LedgerEntry(**row._mapping)
+
+
+_USE = msgspec.structs.replace(
+    STATE, lock=int.from_bytes(b"bardopay"), how_to_find="it is made with the first payment of a gateway"
+)
+
+
+def open_ledger(path: str | Path) -> Ledger:
+    """Return the ledger in a file or at an address, made where there is none. Raises DatabaseProblem."""
+    address = address_of(path, _USE)
+    return Ledger(open_current(address, PAYMENTS_BRANCH, metadata=metadata, use=_USE, prepare=_sync_each_commit))
+
+
+def find_ledger(path: str | Path) -> Ledger | None:
+    """Return the ledger in a file or at an address; None where no payment was ever made. Creates nothing. Raises DatabaseProblem."""
+    address = address_of(path, _USE)
+    if is_file(address) and not Path(str(address.database)).is_file():
+        return None
+    engine = open_for_reading(address, _USE)
+    try:
+        with engine.connect() as connection:
+            stored = stored_revision(connection, PAYMENTS_BRANCH)
+    finally:
+        engine.dispose()
+    return None if stored is None else open_ledger(path)
+
+
+def _sync_each_commit(engine: Engine) -> None:
+    """Keep a power cut from taking back that a signature left, for a disk flush with each change. PostgreSQL does so by itself."""
+    if is_file(engine.url):
+        event.listen(engine, "connect", lambda connection, _: connection.execute("PRAGMA synchronous = FULL"))

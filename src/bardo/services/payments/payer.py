@@ -340,7 +340,7 @@ class Payments:
         """Return the ledger, opened once. Blocks."""
         with self._opening:
             if self._ledger is None:
-                from bardo.services.payments.database import open_ledger
+                from bardo.services.payments.ledger import open_ledger
 
                 self._ledger = open_ledger(self.wallet.ledger_path)
             return self._ledger

@@ -103,7 +103,26 @@ class Signer:
     def header(self, challenge: Challenge, quote: Quote, wanted: Authorization, identifier: str) -> dict[str, str]:
         """Return the header that pays: the signed authorization with what the provider wants back. Takes milliseconds."""
         payload = {"authorization": wanted.fields(), "signature": self._sign(quote, wanted)}
-        return _header(challenge, quote, payload, identifier)
+        offer, encode, schemas = (
+            quote.offer,
+            load("x402.http.utils").encode_payment_signature_header,
+            load("x402.schemas"),
+        )
+        if challenge.version == 1:
+            payment = load("x402.schemas.v1").PaymentPayloadV1
+            return {
+                "x-payment": encode(
+                    payment(x402_version=1, scheme=offer.scheme, network=offer.network, payload=payload)
+                )
+            }
+        second = schemas.PaymentPayload(
+            x402_version=2,
+            payload=payload,
+            accepted=schemas.PaymentRequirements.model_validate(challenge.accepts[offer.position]),
+            resource=None if challenge.resource is None else schemas.ResourceInfo.model_validate(challenge.resource),
+            extensions=_extensions(challenge, identifier) or None,
+        )
+        return {"payment-signature": encode(second)}
 
     def _sign(self, quote: Quote, wanted: Authorization) -> str:
         message = {**wanted.fields(), "value": wanted.atomic, "validAfter": 0, "validBefore": wanted.valid_before}
@@ -124,24 +143,6 @@ class Signer:
             if self._account is None:
                 self._account = load("eth_account").Account.from_key(self._key)
             return self._account
-
-
-def _header(challenge: Challenge, quote: Quote, payload: dict[str, Any], identifier: str) -> dict[str, str]:
-    """Return a signed payload in the header of the challenge's version."""
-    offer, encode, schemas = quote.offer, load("x402.http.utils").encode_payment_signature_header, load("x402.schemas")
-    if challenge.version == 1:
-        payment = load("x402.schemas.v1").PaymentPayloadV1
-        return {
-            "x-payment": encode(payment(x402_version=1, scheme=offer.scheme, network=offer.network, payload=payload))
-        }
-    second = schemas.PaymentPayload(
-        x402_version=2,
-        payload=payload,
-        accepted=schemas.PaymentRequirements.model_validate(challenge.accepts[offer.position]),
-        resource=None if challenge.resource is None else schemas.ResourceInfo.model_validate(challenge.resource),
-        extensions=_extensions(challenge, identifier) or None,
-    )
-    return {"payment-signature": encode(second)}
 
 
 def _extensions(challenge: Challenge, identifier: str) -> dict[str, Any]:

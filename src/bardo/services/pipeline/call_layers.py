@@ -1,4 +1,4 @@
-"""What the layers of one call left: their receipts, what was lost, what they found, and their parts in the reply."""
+"""What the layers of one call left: their receipts, what was lost, what they found, their parts in the reply, and counts of its prompts."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ from bardo.context.layer import (
     Passed,
     Receipt,
     ReplyPart,
+    TargetFacts,
 )
 from bardo.context.own_functions import AnswersCalls, OwnFunctions
 from bardo.planning.route import Target
+from bardo.planning.token_counting import PromptEstimates
 from bardo.services.pipeline.effects import Effects
-from bardo.services.pipeline.prompt_counter import PromptCounter
 from bardo.streams.stage import Stage
 from bardo.values.degradation import Degradation
 from bardo.values.errors import Unsupported
@@ -326,3 +327,42 @@ def left_out(layer: str, seconds: float) -> Degradation:
 def _warn(layer: str, problem: BaseException) -> None:
     name = type(problem).__name__
     _log.warning("the layer %s failed: %s", layer, name, extra={"layer": layer, "error": name})
+
+
+class PromptCounter:
+    """Estimates the tokens of the prompts of one call of a tenant. The text is measured once for each request that layers make of it."""
+
+    __slots__ = ("_count", "_estimates", "_request", "_tenant")
+
+    def __init__(self, estimates: PromptEstimates, tenant: str = "") -> None:
+        self._estimates = estimates
+        self._tenant = tenant
+        self._request: Request | None = None
+        self._count = 0
+
+    def count(self, request: Request, target: TargetFacts | None) -> int:
+        """Return about how many tokens the prompt of a request has for a target, or for none in particular."""
+        estimates = self._estimates
+        if target is not None and estimates.exact_counters is not None:
+            exact = estimates.exact(request, target.model)
+            if exact is not None:
+                return exact
+        measured = self._count if request is self._request else self._measured(request)
+        return (
+            measured if target is None else estimates.corrected(measured, target.provider, target.model, self._tenant)
+        )
+
+    @property
+    def asked(self) -> bool:
+        """Whether a layer wanted to know the length of the call's prompt."""
+        return self._request is not None
+
+    def learn(self, request: Request, target: Target, counted: int) -> None:
+        """Correct the estimates by the tokens that a target counted for the prompt of a request."""
+        measured = self._measured(request)
+        self._estimates.learn_measured(measured, counted, target.provider.id, target.model, self._tenant)
+
+    def _measured(self, request: Request) -> int:
+        if request is not self._request:
+            self._request, self._count = request, self._estimates.measure(request)
+        return self._count

@@ -170,27 +170,22 @@ def ask_models(effects: Effects, open_call: OpenCall) -> None:
     """Register calls as the performer of `AskModel`."""
 
     async def ask(effect: AskModel) -> ModelAnswer:
-        return await _ask(open_call, effect)
+        try:
+            async with asyncio.timeout(effect.seconds):
+                live = await open_call(_request(effect), tenant=effect.tenant)
+                try:
+                    await live.read()
+                except asyncio.CancelledError as cancelled:
+                    live.log_cancelled(cancelled)
+                    raise
+                finally:
+                    await live.close()
+                return ModelAnswer(text=live.response().text, request_id=live.request_id, cost_nanos=live.cost.nanos)
+        except (BardoError, TimeoutError) as problem:
+            raise EffectFailed(f"{effect.model} did not answer") from problem
 
     if not effects.performs(AskModel):
         effects.register(AskModel, ask)
-
-
-async def _ask(open_call: OpenCall, effect: AskModel) -> ModelAnswer:
-    """Return what a model answers, without layers and without thinking where that can be. Raises EffectFailed."""
-    try:
-        async with asyncio.timeout(effect.seconds):
-            live = await open_call(_request(effect), tenant=effect.tenant)
-            try:
-                await live.read()
-            except asyncio.CancelledError as cancelled:
-                live.log_cancelled(cancelled)
-                raise
-            finally:
-                await live.close()
-            return ModelAnswer(text=live.response().text, request_id=live.request_id, cost_nanos=live.cost.nanos)
-    except (BardoError, TimeoutError) as problem:
-        raise EffectFailed(f"{effect.model} did not answer") from problem
 
 
 def _request(effect: AskModel) -> Request:

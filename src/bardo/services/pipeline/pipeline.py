@@ -32,12 +32,19 @@ from bardo.context.layer import (
 from bardo.context.sessions import session_of
 from bardo.planning.knowledge import TargetFacts as PlanningFacts
 from bardo.planning.route import Target
-from bardo.services.pipeline.call_layers import CallLayers, LayerPlan, LayerSelection, PendingLayers, left_out, skipped
+from bardo.services.pipeline.call_layers import (
+    CallLayers,
+    LayerPlan,
+    LayerSelection,
+    PendingLayers,
+    PromptCounter,
+    left_out,
+    skipped,
+)
 from bardo.services.pipeline.choice import LayerChoice
 from bardo.services.pipeline.effects import Effects, LayerHost
 from bardo.services.pipeline.layers import BUILDERS
 from bardo.services.pipeline.parts import Builder, LayerParts
-from bardo.services.pipeline.prompt_counter import PromptCounter
 from bardo.values.errors import BardoError, TooLarge, Unavailable
 from bardo.values.operations import EmbedRequest
 from bardo.values.request import Request

@@ -7,6 +7,7 @@ records of its SDK for each call take twenty times as long. `OTEL_METRIC_EXPORT_
 
 from __future__ import annotations
 
+import importlib
 import logging
 import os
 import threading
@@ -18,7 +19,30 @@ from typing import Any, NamedTuple, Protocol
 from bardo.adapters.stores.log.row import LogRow
 from bardo.catalog.telemetry_rows import telemetry_names
 from bardo.services.telemetry import names
-from bardo.services.telemetry.packages import SCOPE, package
+from bardo.values.errors import ConfigError
+from bardo.values.request import how_to_install
+
+SCOPE = "bardo"
+"""The name of what makes the spans and metrics."""
+
+
+def package(name: str) -> Any:
+    """Return a module of OpenTelemetry. Raises ConfigError where it is not there."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        hint = f"{how_to_install('telemetry')}, or leave out otlp under [telemetry]"
+        raise ConfigError("spans need OpenTelemetry's SDK and its OTLP exporter", hint=hint) from None
+
+
+def resource_of(service: str) -> Any:
+    """Return what the exporting process is called."""
+    from bardo._version import __version__
+
+    return package("opentelemetry.sdk.resources").Resource.create(
+        {"service.name": service, "service.version": __version__}
+    )
+
 
 MOST_SETS = 2000
 """Sets of labels that are counted apart; calls of those after them are counted together, because clients choose the names of models."""

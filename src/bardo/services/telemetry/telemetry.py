@@ -31,9 +31,7 @@ from bardo.catalog.telemetry_rows import telemetry_names
 from bardo.context.sessions import session_name
 from bardo.planning.route import Target
 from bardo.services.telemetry import names
-from bardo.services.telemetry.meters import CallMeters
-from bardo.services.telemetry.packages import SCOPE, package, resource_of
-from bardo.values.attempts import AttemptRecord
+from bardo.services.telemetry.meters import SCOPE, CallMeters, package, resource_of
 from bardo.values.errors import ConfigError
 from bardo.values.operations import CompactedConversation, Embeddings, EmbedRequest, TokenCount
 from bardo.values.request import TRACE_HEADERS, Request, how_to_install
@@ -58,7 +56,23 @@ class CallDetails:
             self._asked = {names.ENCODING_FORMATS: [request.encoding]}
             self._asked |= {} if request.dimensions is None else {names.DIMENSIONS: request.dimensions}
         elif request is not None:
-            self._asked = _parameters(request)
+            sampling = request.sampling
+            kept = request.kept_as
+            found = {
+                names.MAX_TOKENS: request.max_output_tokens,
+                names.CHOICES: request.choices if request.choices != 1 else None,
+                names.TEMPERATURE: sampling.temperature,
+                names.TOP_P: sampling.top_p,
+                names.TOP_K: sampling.top_k,
+                names.FREQUENCY_PENALTY: sampling.frequency_penalty,
+                names.PRESENCE_PENALTY: sampling.presence_penalty,
+                names.SEED: sampling.seed,
+                names.STOP: [one[:_LONGEST] for one in sampling.stop[:_MOST_STOPS]] or None,
+                names.CONVERSATION_ID: ("" if kept is None else kept.conversation)
+                or session_name(request)[:_LONGEST]
+                or None,
+            }
+            self._asked = {name: value for name, value in found.items() if value is not None}
             self._kept_id = "" if request.kept_as is None else request.kept_as.id
         self._servers: list[dict[str, Any]] = []
         self._answer: dict[str, Any] = {}
@@ -91,24 +105,6 @@ class CallDetails:
     def server(self, place: int) -> dict[str, Any]:
         """Return the attributes of the server of one attempt."""
         return self._servers[place] if place < len(self._servers) else {}
-
-
-def _parameters(request: Request) -> dict[str, Any]:
-    sampling = request.sampling
-    kept = request.kept_as
-    found = {
-        names.MAX_TOKENS: request.max_output_tokens,
-        names.CHOICES: request.choices if request.choices != 1 else None,
-        names.TEMPERATURE: sampling.temperature,
-        names.TOP_P: sampling.top_p,
-        names.TOP_K: sampling.top_k,
-        names.FREQUENCY_PENALTY: sampling.frequency_penalty,
-        names.PRESENCE_PENALTY: sampling.presence_penalty,
-        names.SEED: sampling.seed,
-        names.STOP: [one[:_LONGEST] for one in sampling.stop[:_MOST_STOPS]] or None,
-        names.CONVERSATION_ID: ("" if kept is None else kept.conversation) or session_name(request)[:_LONGEST] or None,
-    }
-    return {name: value for name, value in found.items() if value is not None}
 
 
 MOST_SESSIONS = 10_000
@@ -376,7 +372,17 @@ class SpanWriter:
             start = began + _nanos(one.started)
             end = min(ended, start + _nanos(one.seconds or 0.0))
             status = self._status(one.error or None)
-            told = _of_attempt(row, one, place) | details.server(place)
+            found = {
+                names.OPERATION: names.OPERATIONS.get(row.operation, row.operation),
+                names.REQUEST_STREAM: row.streamed,
+                names.PROVIDER: telemetry_names().get(one.provider, one.provider),
+                names.REQUEST_MODEL: one.model,
+                names.WHY: one.cause,
+                names.ATTEMPTS: place + 1,
+                names.STATUS_CODE: one.status,
+                names.ERROR_TYPE: one.error or None,
+            }
+            told = {name: value for name, value in found.items() if value is not None} | details.server(place)
             self._export(_name(row.operation, one.model), child, own, told, start, end, status)
         status = self._status(None if row.outcome == "ok" else row.error_class or row.outcome)
         kind = self._trace.SpanKind.CLIENT
@@ -452,20 +458,6 @@ def _attributes(row: LogRow) -> dict[str, Any]:
         names.CACHE: row.cache,
     }
     return {name: value for name, value in found.items() if value is not None and value != ""}
-
-
-def _of_attempt(row: LogRow, one: AttemptRecord, place: int) -> dict[str, Any]:
-    found = {
-        names.OPERATION: names.OPERATIONS.get(row.operation, row.operation),
-        names.REQUEST_STREAM: row.streamed,
-        names.PROVIDER: telemetry_names().get(one.provider, one.provider),
-        names.REQUEST_MODEL: one.model,
-        names.WHY: one.cause,
-        names.ATTEMPTS: place + 1,
-        names.STATUS_CODE: one.status,
-        names.ERROR_TYPE: one.error or None,
-    }
-    return {name: value for name, value in found.items() if value is not None}
 
 
 def _name(operation: str, model: str) -> str:

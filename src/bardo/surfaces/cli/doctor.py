@@ -98,8 +98,7 @@ def _wallet_finding(settings: Settings, environment: Mapping[str, str]) -> Findi
 
 def _ledger_figures(settings: Settings, environment: Mapping[str, str]) -> tuple[int, int]:
     """Return what was spent today, in nano-dollars, and how many payments have an unknown outcome. Creates nothing."""
-    from bardo.services.payments.database import find_ledger
-    from bardo.services.payments.ledger import day_of
+    from bardo.services.payments.ledger import day_of, find_ledger
 
     ledger = find_ledger(state_path(settings, environment))
     if ledger is None:
@@ -169,7 +168,8 @@ def _cells(finding: Finding) -> tuple[str, str, str]:
 def run_checks(config: Path | None, environment: Mapping[str, str] | None = None) -> list[Finding]:
     """Return everything that was found, in the order a person would look."""
     environment = os.environ if environment is None else environment
-    findings = [_versions()]
+    found = f"bardo {__version__}, Python {platform.python_version()} on {platform.system()} {platform.machine()}"
+    findings = [Finding(area="versions", status="ok", found=found)]
     try:
         settings = load_settings(config, environment)
     except BardoError as problem:
@@ -188,11 +188,6 @@ def run_checks(config: Path | None, environment: Mapping[str, str] | None = None
     return [
         msgspec.structs.replace(one, found=secrets.in_text(one.found), fix=secrets.in_text(one.fix)) for one in findings
     ]
-
-
-def _versions() -> Finding:
-    found = f"bardo {__version__}, Python {platform.python_version()} on {platform.system()} {platform.machine()}"
-    return Finding(area="versions", status="ok", found=found)
 
 
 def _configuration(settings: Settings) -> Finding:

@@ -116,7 +116,7 @@ async def _reconcile(ledger: Ledger, settings: Settings) -> list[ReconciledPayme
 @contextmanager
 def _ledger(settings: Settings) -> Iterator[Ledger | None]:
     """Open the ledger; None where there is none, which creates nothing."""
-    from bardo.services.payments.database import find_ledger
+    from bardo.services.payments.ledger import find_ledger
 
     path: Path | str = state_path(settings)
     ledger = find_ledger(path)

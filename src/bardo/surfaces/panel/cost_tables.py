@@ -9,9 +9,9 @@ from urllib.parse import quote
 
 from bardo.adapters.stores.log import CallSums, CostGroup
 from bardo.services.accounts.accounts import Accounts
-from bardo.surfaces.panel.periods import Period, day_text
+from bardo.surfaces.panel.periods import Period
 from bardo.surfaces.panel.tables import Cell, Head, Pager, Table, paged
-from bardo.surfaces.render.costs import CAUSE, NOT_SPLIT, UNKNOWN, cause_records
+from bardo.surfaces.render.costs import CAUSE, NOT_SPLIT, UNKNOWN, cause_records, day_text
 from bardo.surfaces.render.wording import NOT_REPORTED, count, dollars
 from bardo.values.usage import exact_dollars, usd
 

@@ -1,17 +1,18 @@
-"""What a view of the panel is given, and what it gives back, rendered by templates.
+"""What a view of the panel is given, and what it gives back, rendered by templates, with the files that pages load.
 
 Every value in a template is escaped, and none can hide or reorder what stands around it.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 import jinja2
@@ -19,9 +20,42 @@ import msgspec
 from markupsafe import Markup
 
 from bardo.adapters.config.accounts import Account
-from bardo.surfaces.panel.static_files import StaticFiles
 from bardo.surfaces.render.wording import NOT_REPORTED, count, dollars, excerpt, moment, seconds
 from bardo.values.usage import usd
+
+_FOLDER = Path(__file__).with_name("static")
+_TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+_DIGITS = 16
+
+
+class StaticFile(NamedTuple):
+    """A file, its content type, and the digest of its content."""
+
+    content: bytes
+    content_type: str
+    digest: str
+
+
+class StaticFiles:
+    """The files, read once."""
+
+    def __init__(self) -> None:
+        self._files = {path.name: _read(path) for path in sorted(_FOLDER.iterdir()) if path.suffix in _TYPES}
+
+    def find(self, digest: str, name: str) -> tuple[StaticFile, bool] | None:
+        """Return a file, and whether the address names this very content, so that it never changes; None where there is no such file."""
+        found = self._files.get(name)
+        return None if found is None else (found, found.digest == digest)
+
+    def address(self, name: str) -> str:
+        """Return where pages find a file."""
+        return f"/panel/static/{self._files[name].digest}/{name}"
+
+
+def _read(path: Path) -> StaticFile:
+    content = path.read_bytes()
+    return StaticFile(content, _TYPES[path.suffix], hashlib.sha256(content).hexdigest()[:_DIGITS])
+
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 

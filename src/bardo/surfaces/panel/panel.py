@@ -18,9 +18,8 @@ from bardo.surfaces.gateway.context import GatewayContext
 from bardo.surfaces.gateway.http import Scope, header
 from bardo.surfaces.panel.live_board import LiveBoard
 from bardo.surfaces.panel.markdown import TEXT_FILTERS
-from bardo.surfaces.panel.pages import Download, Page, PanelRequest, Redirect, make_environment
+from bardo.surfaces.panel.pages import Download, Page, PanelRequest, Redirect, StaticFiles, make_environment
 from bardo.surfaces.panel.sessions import Sessions
-from bardo.surfaces.panel.static_files import StaticFiles
 from bardo.values.errors import Unsupported
 
 _MOST_ADDRESSES = 10_000

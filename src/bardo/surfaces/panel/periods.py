@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 
 import msgspec
 
 from bardo.adapters.stores.log.rollup import SECONDS_PER_DAY, day_of
+from bardo.surfaces.render.costs import day_text
 from bardo.values.errors import InvalidRequest
 
 CHOICES: Mapping[str, tuple[str, int | None]] = {
@@ -19,7 +20,6 @@ CHOICES: Mapping[str, tuple[str, int | None]] = {
     "all": ("all", None),
 }
 OWN = "own"
-_EPOCH = date(1970, 1, 1).toordinal()
 
 
 class Period(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,14 +72,6 @@ def read_period(query: Mapping[str, str], now: float, default: str = "30d") -> P
     name = name if name in CHOICES else default
     days = CHOICES[name][1]
     return Period(name=name, first=None if days is None else day_of(now) - days + 1, last=None)
-
-
-def day_text(day: int) -> str:
-    """Write a day: `2026-11-23`."""
-    try:
-        return date.fromordinal(_EPOCH + day).isoformat()
-    except (ValueError, OverflowError):
-        return str(day)
 
 
 def _day(text: str, field: str) -> int:

@@ -184,7 +184,12 @@ async def _serve(panel: Panel, scope: Scope, receive: Receive, answer: Answer) -
     elif path == _SIGN_OUT:
         await _sign_out(panel, session, request, scope, answer)
     elif viewer is None:
-        await _ask_to_sign_in(request, scope, answer)
+        # Show the page to sign in with, and then the one that was asked for.
+        if request.path == _EVENTS or request.method != "GET":
+            raise Unauthorized("nobody is signed in", hint="open /panel and sign in with a key")
+        query = str(scope["query_string"], "latin-1")
+        wanted = f"{quote(request.path)}?{query}" if query else quote(request.path)
+        await _redirect(answer, f"{_SIGN_IN}?next={quote(wanted, safe='')}", [])
     elif path == _EVENTS:
         signed_in = partial(_is_signed_in, panel, session)
         await send_live_events(panel, viewer, signed_in, receive, answer)
@@ -282,15 +287,6 @@ async def _sign_out(panel: Panel, session: Session | None, request: PanelRequest
         panel.sessions.end(session)
     cookie = session_cookie(scope, panel.sessions, panel.sessions.begin())
     await _redirect(answer, "/panel", [cookie])
-
-
-async def _ask_to_sign_in(request: PanelRequest, scope: Scope, answer: Answer) -> None:
-    """Show the page to sign in with, and then the one that was asked for. Raises Unauthorized for what is no page."""
-    if request.path == _EVENTS or request.method != "GET":
-        raise Unauthorized("nobody is signed in", hint="open /panel and sign in with a key")
-    query = str(scope["query_string"], "latin-1")
-    wanted = f"{quote(request.path)}?{query}" if query else quote(request.path)
-    await _redirect(answer, f"{_SIGN_IN}?next={quote(wanted, safe='')}", [])
 
 
 async def _read_form(panel: Panel, session: Session | None, scope: Scope, receive: Receive) -> Mapping[str, str]:

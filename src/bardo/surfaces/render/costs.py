@@ -42,14 +42,15 @@ def cause_records(groups: Sequence[CostGroup]) -> list[dict[str, Any]]:
 
 def common_fields(group: CostGroup) -> dict[str, str]:
     """Return what the calls of a group have in common, with the day as a date."""
-    return {name: _day(value) if isinstance(value, int) else value for name, value in group.of.items()}
+    return {name: day_text(value) if isinstance(value, int) else value for name, value in group.of.items()}
 
 
-def _day(number: int) -> str:
+def day_text(day: int) -> str:
+    """Write a day: `2026-11-23`."""
     try:
-        return date.fromordinal(_EPOCH + number).isoformat()
+        return date.fromordinal(_EPOCH + day).isoformat()
     except (ValueError, OverflowError):
-        return str(number)
+        return str(day)
 
 
 def _record(group: CostGroup) -> dict[str, Any]:

@@ -8,8 +8,7 @@ from typing import Any
 
 from bardo.adapters.stores.database.store_calls import StoreCalls
 from bardo.context.cache.entries import CacheEntry, Selection
-from bardo.context.cache.index import IndexedQuestion, encode_index, packed
-from bardo.context.cache.similar_lookup import FindSimilar
+from bardo.context.cache.similar_lookup import FindSimilar, IndexedQuestion, encode_index, packed
 from bardo.services.pipeline.effects import Effects
 from bardo.services.pipeline.reply_cache.cache import Flights, RemoveReplies, ReplyCache
 from bardo.services.pipeline.reply_cache.evidence import SimilarEvidence

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bardo.context.cache.index import packed
+from bardo.context.cache.similar_lookup import packed
 from bardo.services.pipeline.reply_cache.similarity import VectorIndex, VectorRow
 
 Vector = tuple[float, ...]

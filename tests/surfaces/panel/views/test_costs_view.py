@@ -15,8 +15,7 @@ import pytest
 from bardo.adapters.stores.log import LogWriter
 from bardo.adapters.stores.log.rollup import DIMENSIONS, Dimension
 from bardo.surfaces.panel.cost_tables import exact_text
-from bardo.surfaces.panel.periods import day_text
-from bardo.surfaces.render.costs import CAUSE, cause_records, cost_records, sum_groups
+from bardo.surfaces.render.costs import CAUSE, cause_records, cost_records, day_text, sum_groups
 from bardo.surfaces.render.wording import count, dollars
 from bardo.values.usage import usd
 from support.any_model import Simulator

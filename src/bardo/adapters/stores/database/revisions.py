@@ -65,8 +65,14 @@ def migrate(engine: Engine, branch: Branch, *, metadata: MetaData | None = None,
                 # Stores have locks of their own, and share the table of revisions.
                 connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
             stored = stored_revision(connection, branch)
-            if stored not in (None, branch.newest):
-                _check_known(connection, branch, stored, use)
+            if stored not in (None, branch.newest) and stored not in {
+                script.revision for script in _scripts(connection, branch)[1].walk_revisions()
+            }:
+                form = stored.removeprefix(f"{branch.name}_")
+                raise use.newer(
+                    f"the {use.name} at {shown(connection.engine.url)} was written by a newer bardo (its form is {form})",
+                    hint=use.how_to_part,
+                )
             if stored is None:
                 versions(VERSIONS).create(connection, checkfirst=True)
                 if metadata is not None:
@@ -127,15 +133,6 @@ def _record(connection: Connection, branch: Branch, revision: str) -> None:
     if inspect(connection).has_table(branch.earlier_table):
         # A bardo that knows only this table does not know this revision, and refuses the database as one of a newer bardo.
         connection.execute(update(versions(branch.earlier_table)).values(version_num=VERSIONS))
-
-
-def _check_known(connection: Connection, branch: Branch, stored: str, use: DatabaseUse) -> None:
-    if stored not in {script.revision for script in _scripts(connection, branch)[1].walk_revisions()}:
-        form = stored.removeprefix(f"{branch.name}_")
-        raise use.newer(
-            f"the {use.name} at {shown(connection.engine.url)} was written by a newer bardo (its form is {form})",
-            hint=use.how_to_part,
-        )
 
 
 def _upgrade(connection: Connection, branch: Branch) -> None:

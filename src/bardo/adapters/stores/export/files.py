@@ -161,7 +161,16 @@ class ParquetFile:
         """Begin a file. Raises ExportFailed where pyarrow is not installed."""
         self._arrow, parquet = _pyarrow()
         self._times = [column.kind == "time" for column in columns]
-        types = _arrow_types(self._arrow)
+        arrow = self._arrow
+        types = {
+            "text": arrow.string(),
+            "name": arrow.string(),
+            "json": arrow.string(),
+            "integer": arrow.int64(),
+            "number": arrow.float64(),
+            "boolean": arrow.bool_(),
+            "time": arrow.timestamp("us", tz="UTC"),
+        }
         fields = [self._arrow.field(one.name, types[one.kind], nullable=one.nullable) for one in columns]
         self._schema = self._arrow.schema(fields)
         self._writer = parquet.ParquetWriter(file, self._schema, compression="zstd")
@@ -218,18 +227,6 @@ def _pyarrow() -> tuple[Any, Any]:
     except ImportError as problem:
         hint = f"{how_to_install('parquet')}, or choose --format jsonl"
         raise ExportFailed("Parquet files need pyarrow, which is not installed", hint=hint) from problem
-
-
-def _arrow_types(arrow: Any) -> dict[ColumnKind, Any]:
-    return {
-        "text": arrow.string(),
-        "name": arrow.string(),
-        "json": arrow.string(),
-        "integer": arrow.int64(),
-        "number": arrow.float64(),
-        "boolean": arrow.bool_(),
-        "time": arrow.timestamp("us", tz="UTC"),
-    }
 
 
 def _time(seconds: float) -> str:

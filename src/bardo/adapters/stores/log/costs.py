@@ -156,7 +156,8 @@ def cache_totals(connection: Connection, *, since: float | None, key: str | None
     """
     if since is not None and since % SECONDS_PER_DAY:
         return _row_totals(connection, since=since, key=key)
-    counts = _changing_counts(connection, [*_conditions(since, key), _CHANGING])
+    query = select(*_GROUP, func.count()).where(*[*_conditions(since, key), _CHANGING]).group_by(*_GROUP)
+    counts = {(provider, model, key_id): calls for provider, model, key_id, calls in connection.execute(query)}
     reasons = _reasons(connection, [*_conditions(since, key), _CHANGING]) if counts else {}
     groups = cost_groups(connection, ("provider", "model", "key"), since=since, until=None, of_key=key)
     found = [_of_sums(one, counts, reasons) for one in groups]
@@ -179,11 +180,6 @@ def _of_sums(group: CostGroup, counts: Mapping[_Place, int], reasons: Mapping[_P
         changing=counts.get(place, 0),
         why=reasons.get(place, ""),
     )
-
-
-def _changing_counts(connection: Connection, wanted: list[ColumnElement[bool]]) -> dict[_Place, int]:
-    query = select(*_GROUP, func.count()).where(*wanted).group_by(*_GROUP)
-    return {(provider, model, key_id): calls for provider, model, key_id, calls in connection.execute(query)}
 
 
 def _row_totals(connection: Connection, *, since: float, key: str | None) -> list[CacheTotal]:

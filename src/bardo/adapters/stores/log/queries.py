@@ -117,7 +117,12 @@ def recent(
         wanted.append(_column.reasoning_verdict == verdict)
     if operation is not None:
         wanted.append(_column.operation == operation)
-    query = select(inference_log).where(*wanted, *_since(since)).order_by(_column.row_number.desc()).limit(limit)
+    query = (
+        select(inference_log)
+        .where(*wanted, *([] if since is None else [_column.started_at >= since]))
+        .order_by(_column.row_number.desc())
+        .limit(limit)
+    )
     return _rows(connection.execute(query))
 
 
@@ -180,10 +185,6 @@ def gaps(connection: Connection) -> list[LogGap]:
     return [LogGap(**row._asdict()) for row in connection.execute(query)]
 
 
-def _since(since: float | None) -> list[ColumnElement[bool]]:
-    return [] if since is None else [_column.started_at >= since]
-
-
 def _rows(found: Iterable[Row[tuple[object, ...]]]) -> list[LogRow]:
     return [from_columns(row._asdict()) for row in found]
 
@@ -205,7 +206,23 @@ def calls_before(
     What was asked and answered is not read. A page begins where the one before it ended, so that every page takes as long as the first.
     """
     end = last_row_number(connection) + 1 if before is None else before
-    conditions = _conditions(wanted)
+    exact = {
+        "provider": wanted.provider,
+        "outcome": wanted.outcome,
+        "key_id": wanted.key_id,
+        "reasoning_verdict": wanted.verdict,
+    }
+    conditions: list[ColumnElement[bool]] = [
+        _column[name] == value for name, value in exact.items() if value is not None
+    ]
+    if wanted.model is not None:
+        conditions.append(or_(_column.model == wanted.model, _column.model_asked == wanted.model))
+    if wanted.since is not None:
+        conditions.append(_column.started_at >= wanted.since)
+    if wanted.until is not None:
+        conditions.append(_column.started_at < wanted.until)
+    if wanted.id_part:
+        conditions.append(_column.request_id.contains(wanted.id_part, autoescape=True))
     found: list[LogRow] = []
     give_up = clock() + MOST_SECONDS
     while end > 1:
@@ -231,25 +248,6 @@ def _listed_rows(
     for row in connection.execute(query):
         values = row._asdict()
         made.append((values.pop("row_number"), LogRow(**values)))
-    return made
-
-
-def _conditions(wanted: CallFilter) -> list[ColumnElement[bool]]:
-    exact = {
-        "provider": wanted.provider,
-        "outcome": wanted.outcome,
-        "key_id": wanted.key_id,
-        "reasoning_verdict": wanted.verdict,
-    }
-    made: list[ColumnElement[bool]] = [_column[name] == value for name, value in exact.items() if value is not None]
-    if wanted.model is not None:
-        made.append(or_(_column.model == wanted.model, _column.model_asked == wanted.model))
-    if wanted.since is not None:
-        made.append(_column.started_at >= wanted.since)
-    if wanted.until is not None:
-        made.append(_column.started_at < wanted.until)
-    if wanted.id_part:
-        made.append(_column.request_id.contains(wanted.id_part, autoescape=True))
     return made
 
 

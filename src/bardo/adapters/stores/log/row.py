@@ -316,7 +316,8 @@ def _attempts(stored: Any) -> tuple[AttemptRecord, ...]:
 def mended_text(text: str, longest: int) -> str:
     """Return `text` as both engines can hold it, with a mark where something is missing."""
     if len(text) > longest:
-        text = _truncated(text, longest)
+        kept = longest - 40  # Leaves room for the mark.
+        text = f"{text[:kept]}… [{len(text) - kept} more characters]"
     text = _without_surrogates(text)
     # PostgreSQL takes no NUL in a text.
     return text.replace("\0", "\N{SYMBOL FOR NULL}") if "\0" in text else text
@@ -341,11 +342,6 @@ def from_json(text: str | bytes) -> Any:
 
 def _without_surrogates(text: str) -> str:
     return text if text.isascii() else _SURROGATES.sub("\N{REPLACEMENT CHARACTER}", text)
-
-
-def _truncated(text: str, longest: int) -> str:
-    kept = longest - 40  # Leaves room for the mark.
-    return f"{text[:kept]}… [{len(text) - kept} more characters]"
 
 
 def _shortened(value: Any, text: str) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Engine, Insert, insert
+from sqlalchemy import Connection, Engine, insert
 from sqlalchemy.dialects.postgresql import insert as postgresql_insert
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 from sqlalchemy.exc import SQLAlchemyError
@@ -134,7 +134,8 @@ class EpisodeStore:
         self._swept_at = -math.inf
         self.cleaning = IndexCleaning(self._engine, watch=watch)
         self._is_sqlite = self._engine.dialect.name == "sqlite"
-        self._insert = _insert_new(self._is_sqlite)
+        make = sqlite_insert if self._is_sqlite else postgresql_insert
+        self._insert = make(episodes).on_conflict_do_nothing(index_elements=["id"]).returning(episodes.c.row_number)
 
     def append(self, rows: Sequence[EpisodeDraft]) -> None:
         """Store episodes; a call that has one already keeps it. Raises StoreUnavailable or RowsRefused."""
@@ -222,11 +223,6 @@ class EpisodeStore:
         for place, word in enumerate(words_of(whole)[:MOST_WORDS], start=1):
             places.setdefault(word, []).append(str(place))
         return " ".join(f"'{word}':{','.join(found[:255])}" for word, found in places.items())
-
-
-def _insert_new(is_sqlite: bool) -> Insert:
-    make = sqlite_insert if is_sqlite else postgresql_insert
-    return make(episodes).on_conflict_do_nothing(index_elements=["id"]).returning(episodes.c.row_number)
 
 
 def _text(value: str | None) -> str:

@@ -212,12 +212,8 @@ def _differ(before: ListedPrice, after: ListedPrice) -> bool:
     pairs = [(getattr(before, name), getattr(after, name)) for name in (*_RATES, "request")]
     if before.long is not None and after.long is not None:
         pairs += [(getattr(before.long, name), getattr(after.long, name)) for name in _RATES]
-    return any(one is not None and two is not None and _far(one, two) for one, two in pairs)
-
-
-def _far(one: int, two: int) -> bool:
-    """Whether two prices are more than tenfold apart; nothing is tenfold of nothing."""
-    return max(one, two) > TIMES * min(one, two)
+    # Nothing is tenfold of nothing.
+    return any(one is not None and two is not None and max(one, two) > TIMES * min(one, two) for one, two in pairs)
 
 
 def changes(old: Listing | None, new: Listing) -> Iterator[Change]:

@@ -18,7 +18,6 @@ import msgspec
 from bardo.adapters.config.settings import model_of_vectors
 from bardo.adapters.stores.database.store_calls import StoreCalls
 from bardo.context.cache.entries import IndexedEntry, ReplyStore, compare_answers
-from bardo.context.cache.index import decode_index, unpacked
 from bardo.context.cache.language import languages
 from bardo.context.cache.similar import SimilarAnswers, SimilarRules
 from bardo.context.cache.similar_lookup import (
@@ -27,6 +26,8 @@ from bardo.context.cache.similar_lookup import (
     CountSimilar,
     FindSimilar,
     ForgetSimilar,
+    decode_index,
+    unpacked,
 )
 from bardo.context.effects import Embed, TextVectors
 from bardo.services.pipeline.effects import Effects

@@ -23,7 +23,7 @@ from bardo.surfaces.panel.cost_tables import (
     unknown_by_day,
 )
 from bardo.surfaces.panel.pages import Download, Page, PanelRequest, query_text
-from bardo.surfaces.panel.periods import CHOICES, OWN, Period, day_text, read_period
+from bardo.surfaces.panel.periods import CHOICES, OWN, Period, read_period
 from bardo.surfaces.panel.tables import Cell, Head, Pager, Table, paged
 from bardo.surfaces.render.costs import (
     CAUSE,
@@ -32,6 +32,7 @@ from bardo.surfaces.render.costs import (
     cause_records,
     cost_records,
     costs_csv,
+    day_text,
     estimates_note,
     sum_groups,
 )

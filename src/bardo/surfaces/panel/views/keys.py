@@ -21,9 +21,9 @@ from bardo.adapters.stores.log.rollup import SECONDS_PER_DAY, Dimension, day_of
 from bardo.services.accounts.usage import KeyUsage, ModelUsage
 from bardo.surfaces.panel.cost_tables import exact_text
 from bardo.surfaces.panel.pages import Page, PanelRequest, Redirect
-from bardo.surfaces.panel.periods import day_text
 from bardo.surfaces.panel.tables import Cell, Head, Table, paged
 from bardo.surfaces.render.client_keys import limits_text, time_text
+from bardo.surfaces.render.costs import day_text
 from bardo.surfaces.render.wording import count
 from bardo.values.errors import Forbidden, InvalidRequest, UnknownRoute, Unsupported
 from bardo.values.usage import exact_dollars
@@ -285,7 +285,18 @@ async def show(panel: Panel, request: PanelRequest) -> Page | Redirect:
             _check_log(panel)
     except InvalidRequest as problem:
         return await _list(panel, request, request.form, problem)
-    return await _created(panel, account)
+    made, key = await asyncio.to_thread(_create, panel, account)
+    accounts = panel.context.accounts
+    if accounts is not None:
+        await accounts.refresh()
+    values = {
+        "key": key.text,
+        "account": made,
+        "limits": limits_text(made) or "no limits",
+        "known": accounts is not None and accounts.has_store,
+        "address": key_address(made.id),
+    }
+    return Page("key_created.html", "A new key", values)
 
 
 async def show_key(panel: Panel, request: PanelRequest) -> Page | Redirect:
@@ -354,21 +365,6 @@ def _by_key(groups: Sequence[CostGroup], charge: Callable[[int], int]) -> Mappin
             charged += known.charged
         found[key] = KeySpending(sums=one.sums, charged=charged)
     return found
-
-
-async def _created(panel: Panel, account: Account) -> Page:
-    made, key = await asyncio.to_thread(_create, panel, account)
-    accounts = panel.context.accounts
-    if accounts is not None:
-        await accounts.refresh()
-    values = {
-        "key": key.text,
-        "account": made,
-        "limits": limits_text(made) or "no limits",
-        "known": accounts is not None and accounts.has_store,
-        "address": key_address(made.id),
-    }
-    return Page("key_created.html", "A new key", values)
 
 
 def _create(panel: Panel, account: Account) -> tuple[Account, NewKey]:

@@ -16,10 +16,11 @@ from bardo.services.facts.learned_routing import open_router, state_path
 from bardo.services.pipeline.reply_cache.evidence import SimilarFigures, read_figures
 from bardo.surfaces.panel.cost_tables import exact_text, names_of
 from bardo.surfaces.panel.pages import Page, PanelRequest
-from bardo.surfaces.panel.periods import CHOICES, OWN, Period, day_text, read_period
+from bardo.surfaces.panel.periods import CHOICES, OWN, Period, read_period
 from bardo.surfaces.panel.tables import Cell, Head, Table, paged
 from bardo.surfaces.render.caches import GIVEN, prompt_cache_cells, reply_cache_cells, similar_text
 from bardo.surfaces.render.client_keys import time_text
+from bardo.surfaces.render.costs import day_text
 from bardo.surfaces.render.facts import learned_record, model_cells, route_cells
 from bardo.surfaces.render.wording import count
 

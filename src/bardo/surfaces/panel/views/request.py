@@ -172,16 +172,26 @@ async def show(panel: Panel, request: PanelRequest) -> Page:
     now = panel.context.services.clock()
     words = call_fields(without_content(row), now, feedback)
     kept = panel.keeps_content
+    layers = [(name, value) for name, value in words if name in _FURTHER or name.startswith("layer ")]
+    made = [
+        ("Call", [(name, value) for name, value in words if name in _CALL]),
+        ("Thinking", [(name, value) for name, value in words if name in _THINKING]),
+        ("Route", [(name, value) for name, value in words if name in _ROUTE]),
+        ("Layers and feedback", layers),
+    ]
+    parts = tuple((cause, dollars(usd(nanos))) for cause, nanos in (row.cost_parts or {}).items())
+    total = (Cell("Total"), Cell(dollars(row.cost_usd), below=f"by {row.price_source}" if row.price_source else ""))
+    heads = (Head("Cause"), Head("US dollars", number=True))
     values = {
         "row": row,
         "name": served_by(row),
         "badge": _BADGES.get(row.outcome, "bad"),
         "outcome": outcome(row),
         "figures": _figures(row),
-        "groups": _groups(words),
+        "groups": [(title, pairs) for title, pairs in made if pairs],
         "degraded": list(_degradation_table(row)),
         "attempts": _attempts(row),
-        "costs": _costs(row),
+        "costs": Table(name="costs", caption="Cost by cause", heads=heads, rows=parts, foot=total),
         "turns": asked_turns(row) if kept else (),
         "answer": answered_parts(row) if kept else (),
         "opaque": row.visibility == "opaque" and bool(row.reasoning_tokens),
@@ -275,18 +285,6 @@ def _figures(row: LogRow) -> list[tuple[str, str, str]]:
     ]
 
 
-def _groups(words: list[tuple[str, str]]) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Return what is known of a call in groups with headings."""
-    layers = [(name, value) for name, value in words if name in _FURTHER or name.startswith("layer ")]
-    made = [
-        ("Call", [(name, value) for name, value in words if name in _CALL]),
-        ("Thinking", [(name, value) for name, value in words if name in _THINKING]),
-        ("Route", [(name, value) for name, value in words if name in _ROUTE]),
-        ("Layers and feedback", layers),
-    ]
-    return [(title, pairs) for title, pairs in made if pairs]
-
-
 def _degradation_table(row: LogRow) -> Iterator[str]:
     for one in row.degraded:
         try:
@@ -320,13 +318,6 @@ def _attempts(row: LogRow) -> Table:
         Head("Cost", number=True),
     )
     return Table(name="attempts", caption="Attempts", heads=heads, rows=tuple(rows))
-
-
-def _costs(row: LogRow) -> Table:
-    parts = tuple((cause, dollars(usd(nanos))) for cause, nanos in (row.cost_parts or {}).items())
-    total = (Cell("Total"), Cell(dollars(row.cost_usd), below=f"by {row.price_source}" if row.price_source else ""))
-    heads = (Head("Cause"), Head("US dollars", number=True))
-    return Table(name="costs", caption="Cost by cause", heads=heads, rows=parts, foot=total)
 
 
 def _json(text: str) -> Any:

@@ -197,8 +197,13 @@ def read_llama_server(answers: Answers, model: str) -> dict[str, LiveFacts]:
     offered = _levels_of(template or "")
     parser = text(inside(props, "default_generation_settings", "params", "reasoning_format"))
     alias = text(inside(props, "model_alias"))
+    # A model whose thinking the server can see takes the server's own budget; where nothing differs, nothing is known.
+    # `budgeted`: the template itself reads a budget, 0 for no thinking.
+    control: list[Control] = ["effort"] if levelled else []
+    control += ["budget"] if listens or opened or budgeted else []
+    control += ["toggle"] if listens else []
     facts = LiveFacts(
-        control=_slots_control(listens=listens, levelled=levelled, opened=opened, budgeted=budgeted),
+        control=tuple(control) or None,
         efforts=offered if levelled and len(offered) > 1 else None,
         default_effort=_default_of(template or "") if levelled else None,
         omit=_omit(prompts, listens=listens, opened=opened),
@@ -224,17 +229,6 @@ def _switch_of(prompts: dict[str, str]) -> str | None:
     if _differ(prompts, "on", "off"):
         return "enable_thinking"
     return "thinking" if _differ(prompts, "thinking_on", "thinking_off") else None
-
-
-def _slots_control(*, listens: bool, levelled: bool, opened: bool | None, budgeted: bool) -> tuple[Control, ...] | None:
-    """A model whose thinking the server can see takes the server's own budget; where nothing differs, nothing is known.
-
-    `budgeted`: the template itself reads a budget, 0 for no thinking.
-    """
-    control: list[Control] = ["effort"] if levelled else []
-    control += ["budget"] if listens or opened or budgeted else []
-    control += ["toggle"] if listens else []
-    return tuple(control) or None
 
 
 def _omit(prompts: dict[str, str], *, listens: bool, opened: bool | None) -> Any:
