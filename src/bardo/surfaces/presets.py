@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from bardo.catalog.load import builtin
 from bardo.catalog.models import FoundModel, builtin_models
 from bardo.catalog.rows import ProviderRow
-from bardo.planning.route import Provider, Target, nearest_names
+from bardo.planning.route import Provider, Target, nearest_names, resolve, target_at
+from bardo.services.facts.directory import ProviderDirectory
 from bardo.values.errors import InvalidRequest, UnknownModel
 
 
@@ -92,3 +93,21 @@ def _hint(near: Sequence[str], other: str) -> str:
 
 def _preset(row: ProviderRow) -> Provider:
     return Provider(id=row.id, row=row, base_url=row.base_url)
+
+
+async def target_named(model: str, provider: str, directory: ProviderDirectory, *, discovers: bool = True) -> Target:
+    """Return the target of a model's name, or of the name at the provider that is given: a configured one, or a preset.
+
+    Where nobody is configured for the model, the catalog's own provider of such names is meant. `discovers`: providers may be asked for
+    their lists. Raises UnknownModel or InvalidRequest.
+    """
+    if provider:
+        found = provider_named(provider, directory.providers, param="--provider")
+        if not found.base_url:
+            hint = "its address differs from user to user: configure it in bardo.toml"
+            raise InvalidRequest(f"no provider is called {provider!r}", hint=hint, param="--provider")
+        return target_at(found, model)
+    try:
+        return (await directory.targets(model) if discovers else resolve(model, directory.providers))[0]
+    except UnknownModel as problem:
+        return target_unconfigured(model, directory.providers, problem)

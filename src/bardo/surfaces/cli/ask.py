@@ -150,26 +150,24 @@ def _block(name: str, data: bytes) -> Block:
     shown = "stdin" if name == STDIN else Path(name).name
     kind = file_kind(data)
     if not kind:
-        return _text(name, shown, data)
+        # Every model reads text, and not every provider takes documents.
+        try:
+            text = data.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            text = "\0"
+        if "\0" in text:
+            raise InvalidRequest(f"{name} is of no kind that can be sent", hint=f"attach {_KINDS}")
+        if len(data) > _MOST_TEXT:
+            raise InvalidRequest(
+                f"{name} has more than {_MOST_TEXT // _MEGABYTE} MB of text", hint="attach a part of it"
+            )
+        return TextBlock(f'<file name="{shown}">\n{text.rstrip()}\n</file>')
     encoded = b64encode(data).decode()
     if kind.startswith("image/"):
         return ImageBlock(media_type=kind, data=encoded)
     if kind.startswith("audio/"):
         return sound_block(kind, encoded)
     return DocumentBlock(media_type=kind, data=encoded, name=shown)
-
-
-def _text(name: str, shown: str, data: bytes) -> TextBlock:
-    """Return the block of a text file, below its name: every model reads text, and not every provider takes documents."""
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        text = "\0"
-    if "\0" in text:
-        raise InvalidRequest(f"{name} is of no kind that can be sent", hint=f"attach {_KINDS}")
-    if len(data) > _MOST_TEXT:
-        raise InvalidRequest(f"{name} has more than {_MOST_TEXT // _MEGABYTE} MB of text", hint="attach a part of it")
-    return TextBlock(f'<file name="{shown}">\n{text.rstrip()}\n</file>')
 
 
 _MOST_SHOWN = 12
@@ -209,20 +207,17 @@ async def _find_match(
 ) -> str | None:
     """Return the one served model that a part of a name means; None where the only provider may know it. Raises as `best_match`."""
     try:
-        return best_match(wanted, await _served_models(directory, keyring), problem)
+        lacking = {provider.id for provider in directory.providers if keyring.lacks(provider)}
+        models = await listed_models(directory, seconds=PLACING_SECONDS)
+        return best_match(
+            wanted, [one.id for one in models if "generate" in one.operations and one.provider not in lacking], problem
+        )
     except AmbiguousModel:
         raise
     except UnknownModel:
         if only:
             return None
         raise
-
-
-async def _served_models(directory: ProviderDirectory, keyring: Keyring) -> list[str]:
-    """Return the models that can be asked for a reply, in the order of their providers."""
-    lacking = {provider.id for provider in directory.providers if keyring.lacks(provider)}
-    models = await listed_models(directory, seconds=PLACING_SECONDS)
-    return [one.id for one in models if "generate" in one.operations and one.provider not in lacking]
 
 
 def best_match(wanted: str, served: Sequence[str], problem: UnknownModel) -> str:
@@ -336,7 +331,9 @@ def ask(
     """Ask a model. The answer goes to stdout, everything else to stderr."""
     settings = load_settings(config)
     kept = Conversations(data_folder(settings))
-    earlier = _load_conversation(kept, conversation, go_on=go_on)
+    if conversation and go_on:
+        raise InvalidRequest("--continue and --conversation are two ways to say it", hint="leave one of them out")
+    earlier = kept.latest() if go_on else kept.load(conversation) if conversation else None
     question = question_of(words or (), template, stdin_taken=STDIN in (attach or ()))
     question = question.with_options(model=model, system=system, reasoning=reasoning).after(earlier)
     turn = Message("user", (*attached_blocks(attach or ()), TextBlock(question.prompt)))
@@ -362,12 +359,6 @@ def ask(
     if earlier is not None:
         answer = Message("assistant", response.blocks)
         kept.store(earlier, turn, answer, model=asked, system=question.system)
-
-
-def _load_conversation(kept: Conversations, name: str, *, go_on: bool) -> Conversation | None:
-    if name and go_on:
-        raise InvalidRequest("--continue and --conversation are two ways to say it", hint="leave one of them out")
-    return kept.latest() if go_on else kept.load(name) if name else None
 
 
 def _answer(*, plain: bool) -> AnswerText:
@@ -429,11 +420,7 @@ def _show(response: Response, *, as_json: bool) -> None:
         return
     if isinstance(response, TypedResponse):
         show_json(response.parsed)
-    _print_notes(response)
-
-
-def _print_notes(response: Response) -> None:
-    """Print model, usage, cost and degradations to stderr."""
+    # Print model, usage, cost and degradations to stderr.
     for degradation in response.degraded:
         print_stderr(f"bardo: changed: {difference(degradation)}")
     if response.refusal:

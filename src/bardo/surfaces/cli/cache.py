@@ -15,7 +15,7 @@ from bardo.adapters.config.storage import place_of
 from bardo.adapters.stores.log import LogReader
 from bardo.adapters.stores.log.row import ReplyCacheTotal
 from bardo.context.cache.entries import ReplyStore, Selection
-from bardo.services.pipeline.reply_cache.evidence import SimilarFigures, read_figures
+from bardo.services.pipeline.reply_cache.evidence import read_figures
 from bardo.services.pipeline.reply_cache.opening import bounds_of, open_replies
 from bardo.surfaces.cli.options import AsJson, Config, Since, since_time
 from bardo.surfaces.render.caches import reply_cache_cells, reply_cache_json, similar_json, similar_text
@@ -58,7 +58,22 @@ def cache(
     """
     settings = load_settings(config)
     if action is Action.PURGE:
-        _purge(settings, Selection(tag=tag, model=model, tenant=tenant), everything=everything, as_json=as_json)
+        selection = Selection(tag=tag, model=model, tenant=tenant)
+        if everything is (selection != Selection()):
+            hint = "give --tag, --model or --tenant, which may be combined; or --all"
+            raise InvalidRequest("it must be said which entries are removed", hint=hint)
+        store = _open_store(settings)
+        if store is None:
+            hint = 'end the gateway, or name another store: [inference.pipeline.cache] store = "replies.db"'
+            raise ConfigError("entries in the memory of a gateway cannot be reached from here", hint=hint)
+        try:
+            removed = store.purge(selection)
+        finally:
+            store.close()
+        if as_json:
+            show_json({"removed": removed})
+        else:
+            print_stderr(f"{count(removed)} removed")
         return
     if tag or model or everything:
         raise InvalidRequest("stats takes --tenant, --since and --json", hint="bardo cache purge removes entries")
@@ -71,25 +86,9 @@ def cache(
     else:
         _show(totals, held)
         for figures in similar:
-            _show_similar(figures, budget)
-
-
-def _purge(settings: Settings, selection: Selection, *, everything: bool, as_json: bool) -> None:
-    if everything is (selection != Selection()):
-        hint = "give --tag, --model or --tenant, which may be combined; or --all"
-        raise InvalidRequest("it must be said which entries are removed", hint=hint)
-    store = _open_store(settings)
-    if store is None:
-        hint = 'end the gateway, or name another store: [inference.pipeline.cache] store = "replies.db"'
-        raise ConfigError("entries in the memory of a gateway cannot be reached from here", hint=hint)
-    try:
-        removed = store.purge(selection)
-    finally:
-        store.close()
-    if as_json:
-        show_json({"removed": removed})
-    else:
-        print_stderr(f"{count(removed)} removed")
+            print_stderr(f"similar questions, by vectors of {figures.fingerprint}, since bardo began to count")
+            for line in similar_text(figures, budget):
+                print_stderr(f"  {line}")
 
 
 def _open_store(settings: Settings) -> ReplyStore | None:
@@ -119,9 +118,3 @@ def _show(totals: Sequence[ReplyCacheTotal], held: tuple[int, int] | None) -> No
         print_stderr("the store is the memory of each gateway: what it holds cannot be seen from here")
     else:
         print_stderr(f"the store holds {count(held[0])} entries of {count(held[1])} bytes")
-
-
-def _show_similar(figures: SimilarFigures, budget: float) -> None:
-    print_stderr(f"similar questions, by vectors of {figures.fingerprint}, since bardo began to count")
-    for line in similar_text(figures, budget):
-        print_stderr(f"  {line}")

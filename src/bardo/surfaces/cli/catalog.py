@@ -30,7 +30,7 @@ from bardo.services.facts.model_facts import ModelFacts
 from bardo.services.facts.model_list import KnownModel, known_model
 from bardo.services.facts.price_book import PriceBook
 from bardo.surfaces.cli.options import AsJson, Config
-from bardo.surfaces.cli.targets import target_named
+from bardo.surfaces.presets import target_named
 from bardo.surfaces.render.console import as_plain, print_stderr, show, show_json, show_text
 from bardo.surfaces.render.facts import (
     TITLES,
@@ -129,17 +129,13 @@ def _provider(row: ProviderRow) -> tuple[str, ...]:
 def _formats(config: Path | None, as_json: bool) -> None:
     rows = list(known_formats(config).rows.values())
     if as_json:
-        show_json([_format_fields(row) for row in rows])
+        show_json([{**msgspec.to_builtins(row, enc_hook=as_plain), "example": example_of(row)} for row in rows])
         return
     from bardo.surfaces.render.tables import Column, table
 
     columns = (Column("format", keep=True), Column("example"), Column("models", cut=True))
     show(table(columns, (_format(row) for row in rows)))
     print_stderr("An example without a beginning: the prompt holds it. --json prints whole rows.")
-
-
-def _format_fields(row: ReasoningFormat) -> dict[str, Any]:
-    return {**msgspec.to_builtins(row, enc_hook=as_plain), "example": example_of(row)}
 
 
 def _format(row: ReasoningFormat) -> tuple[str, ...]:

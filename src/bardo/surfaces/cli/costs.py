@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from bardo.adapters.config.settings import load_settings, log_path
 from bardo.adapters.stores.log import LogReader
 from bardo.adapters.stores.log.rollup import DIMENSIONS
-from bardo.adapters.stores.log.row import CacheTotal
 from bardo.surfaces.cli.options import AsJson, Config, Since, since_time
 from bardo.surfaces.render.caches import prompt_cache_cells
 from bardo.surfaces.render.console import print_stderr, show, show_json, show_text
@@ -49,7 +48,7 @@ def show_cache(log: Path | str, since: float | None, *, as_json: bool) -> None:
     with LogReader(log) as reader:
         totals = reader.cache_totals(since=since)
     if as_json:
-        show_json({"totals": [_json(one) for one in totals]})
+        show_json({"totals": [{name: getattr(one, name) for name in one.__struct_fields__} for one in totals]})
         return
     if not totals:
         print_stderr("no calls")
@@ -59,10 +58,6 @@ def show_cache(log: Path | str, since: float | None, *, as_json: bool) -> None:
         if one.changing:
             where = f"{one.provider}/{one.model}" + (f", key {one.key_id}" if one.key_id else "")
             show_text(one_line(f"{where}: {one.changing:,} calls whose prompt begins anew: {one.why}"))
-
-
-def _json(one: CacheTotal) -> dict[str, Any]:
-    return {name: getattr(one, name) for name in one.__struct_fields__}
 
 
 def register(app: typer.Typer) -> None:

@@ -10,7 +10,6 @@ import typer
 
 from bardo.adapters.config.settings import load_settings
 from bardo.dialects import DEFAULT_DIALECT
-from bardo.planning.explanation import Explanation
 from bardo.surfaces.cli.models import WithLists, providers_of
 from bardo.surfaces.cli.options import AsJson, Config, policy_of, read_bytes
 from bardo.surfaces.library.asking import ANY, SAMPLES, decode_body, with_intent, with_reasoning
@@ -77,16 +76,12 @@ def explain(
     if as_json:
         show_json(explanation_json(found))
     else:
-        _show_lines(found)
-
-
-def _show_lines(found: Explanation) -> None:
-    """Print an explanation to read, with bold headings on a terminal."""
-    bold = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    for heading, lines in explanation_lines(found):
-        print(f"\x1b[1m{heading}\x1b[0m" if bold else heading)
-        show_text("\n".join([*lines, ""]))
-    show_text("Nothing was sent.")
+        # Print an explanation to read, with bold headings on a terminal.
+        bold = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+        for heading, lines in explanation_lines(found):
+            print(f"\x1b[1m{heading}\x1b[0m" if bold else heading)
+            show_text("\n".join([*lines, ""]))
+        show_text("Nothing was sent.")
 
 
 def _body(name: str | None, dialect: str) -> dict[str, Any]:

@@ -67,7 +67,11 @@ def export(
 
     URL: https://host:8443/?database=logs&table=calls, with the password in BARDO_CLICKHOUSE_PASSWORD.
     """
-    place = _place(target, to)
+    if (not target and not to) or (target and to):
+        raise InvalidRequest(
+            "it must be said where the log is copied to", hint="give a file, -, or an address of ClickHouse"
+        )
+    place = target or to or ""
     if since_last and (since or until):
         raise InvalidRequest("--since-last and a time exclude each other", hint="leave --since and --until out")
     settings, now = load_settings(config), time.time()
@@ -80,25 +84,14 @@ def export(
         if anew:
             print_stderr("the log is another one than the last time: all of it is exported")
         done = job.run(reader, span, follow)
-    _print_summary(done, job.name, as_json=as_json, quiet=place == STDIN)
-
-
-def _place(target: str | None, to: str | None) -> str:
-    if (not target and not to) or (target and to):
-        raise InvalidRequest(
-            "it must be said where the log is copied to", hint="give a file, -, or an address of ClickHouse"
-        )
-    return target or to or ""
-
-
-def _print_summary(done: ExportSummary | None, name: str, *, as_json: bool, quiet: bool) -> None:
+    quiet = place == STDIN
     rows = 0 if done is None else done.rows
     if as_json and not quiet:
-        show_json({"rows": rows, "target": name, "row_number": None if done is None else done.row_number})
+        show_json({"rows": rows, "target": job.name, "row_number": None if done is None else done.row_number})
     elif rows == 0 and done is None:
         print_stderr("no calls since the last export")
     else:
-        print_stderr(f"{count(rows)} call{'' if rows == 1 else 's'} copied to {name}")
+        print_stderr(f"{count(rows)} call{'' if rows == 1 else 's'} copied to {job.name}")
 
 
 class _Job:
@@ -120,7 +113,16 @@ class _Job:
             return
         self._path = None if place == STDIN else Path(place)
         self.name = "stdout" if self._path is None else place
-        self._file = FileExport(format=_format(self._path, wanted).value, content=content)
+        path = self._path
+        from bardo.adapters.stores.export.files import SUFFIXES
+
+        found = SUFFIXES.get(path.suffix.lower()) if path is not None else "jsonl"
+        if wanted is None and found is None:
+            raise InvalidRequest(f"nothing says what {path} is to be", hint="add --format parquet, jsonl or csv")
+        made = wanted or Format(found or "jsonl")
+        if path is None and made is Format.PARQUET:
+            raise InvalidRequest("Parquet is not written to stdout", hint="name a file")
+        self._file = FileExport(format=made.value, content=content)
         if self._path is not None and self._path.exists() and not force:
             raise InvalidRequest(f"{place} exists", hint="name another file, or replace it with --force")
 
@@ -175,18 +177,6 @@ class _Job:
             await transport.close()
 
 
-def _format(path: Path | None, wanted: Format | None) -> Format:
-    from bardo.adapters.stores.export.files import SUFFIXES
-
-    found = SUFFIXES.get(path.suffix.lower()) if path is not None else "jsonl"
-    if wanted is None and found is None:
-        raise InvalidRequest(f"nothing says what {path} is to be", hint="add --format parquet, jsonl or csv")
-    made = wanted or Format(found or "jsonl")
-    if path is None and made is Format.PARQUET:
-        raise InvalidRequest("Parquet is not written to stdout", hint="name a file")
-    return made
-
-
 def _write_stdout(reader: LogReader, span: RowSpan, file: FileExport) -> ExportSummary:
     """Write to a pipe as it is, and to a terminal what can do nothing to it."""
     if not sys.stdout.isatty():
@@ -227,7 +217,13 @@ def prune(
     with LogPruning(log_path(load_settings(config))) as log:
         number = log.count(moment)
         if number and not yes:
-            _confirm(number, f"before {day}")
+            # Ask whether so many calls are to be removed.
+            which = f"before {day}"
+            if not sys.stdin.isatty():
+                raise InvalidRequest(
+                    f"{_calls(number)} {which} would be removed", hint="add --yes where nobody can be asked"
+                )
+            typer.confirm(f"Remove {_calls(number)} {which} for good?", abort=True, err=True)
         size = log.size()
         done = log.prune(moment)
         shrunk = log.shrink() if shrink else None
@@ -238,25 +234,14 @@ def prune(
             )
             return
         print_stderr(f"{_calls(done.calls)} before {day} removed; the sums of their costs stay")
-        _print_size(size, now, shrunk)
-
-
-def _print_size(before: int | None, now: int | None, shrunk: bool | None) -> None:
-    if shrunk:
-        print_stderr(f"the log takes {_megabytes(now)} now, {_megabytes(before)} before")
-    elif shrunk is False:
-        print_stderr(
-            "the file could not be written anew: another program uses it, or the log is not SQLite's. Try again later"
-        )
-    else:
-        print_stderr("the room they took is used for new calls; --shrink makes a file of SQLite smaller")
-
-
-def _confirm(number: int, which: str) -> None:
-    """Ask whether so many calls are to be removed. Raises InvalidRequest where nobody can be asked, Abort for a no."""
-    if not sys.stdin.isatty():
-        raise InvalidRequest(f"{_calls(number)} {which} would be removed", hint="add --yes where nobody can be asked")
-    typer.confirm(f"Remove {_calls(number)} {which} for good?", abort=True, err=True)
+        if shrunk:
+            print_stderr(f"the log takes {_megabytes(now)} now, {_megabytes(size)} before")
+        elif shrunk is False:
+            print_stderr(
+                "the file could not be written anew: another program uses it, or the log is not SQLite's. Try again later"
+            )
+        else:
+            print_stderr("the room they took is used for new calls; --shrink makes a file of SQLite smaller")
 
 
 def _calls(number: int) -> str:

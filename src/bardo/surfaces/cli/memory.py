@@ -134,7 +134,12 @@ def forget(
     with _opened(config) as memory:
         number = memory.count(chosen)
         if number and not yes:
-            _confirm(number)
+            # Ask whether so many episodes are to be forgotten.
+            if not sys.stdin.isatty():
+                raise InvalidRequest(
+                    f"{_plural(number, 'episode')} would be forgotten", hint="add --yes where nobody can be asked"
+                )
+            typer.confirm(f"Forget {_plural(number, 'episode')} for good?", abort=True, err=True)
         erased = memory.forget(chosen)
     if as_json:
         show_json(erased)
@@ -155,15 +160,6 @@ def stats(tenant: Tenant = None, as_json: AsJson = False, config: Config = None)
         show_json(msgspec.to_builtins(found))
     else:
         show(stats_facts(found, time.time()))
-
-
-def _confirm(number: int) -> None:
-    """Ask whether so many episodes are to be forgotten. Raises InvalidRequest where nobody can be asked, Abort for a no."""
-    if not sys.stdin.isatty():
-        raise InvalidRequest(
-            f"{_plural(number, 'episode')} would be forgotten", hint="add --yes where nobody can be asked"
-        )
-    typer.confirm(f"Forget {_plural(number, 'episode')} for good?", abort=True, err=True)
 
 
 def _plural(number: int, what: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -15,9 +15,6 @@ from bardo.surfaces.render.replies import blocks_table, reply_facts, reply_json
 from bardo.surfaces.render.wording import one_line
 from bardo.values.errors import InvalidRequest
 from bardo.values.response import Response
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 
 def register(app: typer.Typer) -> None:
@@ -67,7 +64,17 @@ def parse(
 
     With --provider FILE is a recorded body, whole or streamed; otherwise it is a model's raw text.
     """
-    _check(provider, text_format, streamed, text_only=explain or inside is not None or bool(prompt))
+    if provider and (explain or inside is not None or bool(prompt)):
+        raise InvalidRequest(
+            "--explain, --prompt, --inside and --outside are about a model's text",
+            hint="leave --provider out, or the other: a provider's row says how its text is marked",
+        )
+    if provider and text_format:
+        raise InvalidRequest(
+            "--provider and --format exclude each other", hint="a provider's row says how its text is marked"
+        )
+    if streamed is not None and not provider:
+        raise InvalidRequest("--streamed and --whole are about a provider's reply", hint="give --provider too")
     body = read_bytes(file)
     if provider:
         _show(decode(body, provider, streamed=streamed, model=model), None, as_json)
@@ -82,20 +89,6 @@ def parse(
 
 def _text(body: bytes) -> str:
     return body.decode("utf-8", "replace").removeprefix("\ufeff")
-
-
-def _check(provider: str, text_format: str, streamed: bool | None, *, text_only: bool) -> None:
-    if provider and text_only:
-        raise InvalidRequest(
-            "--explain, --prompt, --inside and --outside are about a model's text",
-            hint="leave --provider out, or the other: a provider's row says how its text is marked",
-        )
-    if provider and text_format:
-        raise InvalidRequest(
-            "--provider and --format exclude each other", hint="a provider's row says how its text is marked"
-        )
-    if streamed is not None and not provider:
-        raise InvalidRequest("--streamed and --whole are about a provider's reply", hint="give --provider too")
 
 
 def _check_is_text(body: bytes) -> None:
@@ -117,7 +110,17 @@ def _show(response: Response, reading: ExplainedFormats | None, as_json: bool) -
         show_json({**explained, **reply_json(response)})
         return
     if reading is not None:
-        show(_reading_facts(reading))
+        from bardo.surfaces.render.tables import facts
+
+        row, formats = reading.choice.format, reading.formats
+        begins = "inside thinking" if formats.starts_inside else "outside thinking"
+        rows = [
+            ("format", f"{row.name}, because {reading.choice.why}"),
+            ("like", one_line(example_of(row))),
+            ("begins", f"{begins}, because {reading.because}"),
+            ("calls", f"{formats.calls.name}, because its pattern fits the model's name" if formats.calls else ""),
+        ]
+        show(facts((name, value) for name, value in rows if value))
         show_text()
     show(reply_facts(response))
     if response.blocks:
@@ -135,17 +138,3 @@ def _reading_fields(reading: ExplainedFormats) -> dict[str, Any]:
         "because": reading.because,
         "calls": formats.calls.name if formats.calls else None,
     }
-
-
-def _reading_facts(reading: ExplainedFormats) -> Table:
-    from bardo.surfaces.render.tables import facts
-
-    row, formats = reading.choice.format, reading.formats
-    begins = "inside thinking" if formats.starts_inside else "outside thinking"
-    rows = [
-        ("format", f"{row.name}, because {reading.choice.why}"),
-        ("like", one_line(example_of(row))),
-        ("begins", f"{begins}, because {reading.because}"),
-        ("calls", f"{formats.calls.name}, because its pattern fits the model's name" if formats.calls else ""),
-    ]
-    return facts((name, value) for name, value in rows if value)

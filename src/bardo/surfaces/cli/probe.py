@@ -7,7 +7,6 @@ import json
 import re
 import sys
 import time
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
@@ -20,7 +19,7 @@ from bardo.accounting.cost import Price, computed_cost
 from bardo.adapters.config.settings import Settings, load_settings
 from bardo.adapters.net.client import Deadlines, HttpTransport
 from bardo.adapters.net.keys import Keyring
-from bardo.catalog.forms import WireForm, builtin_forms
+from bardo.catalog.forms import builtin_forms
 from bardo.operators.probe.audit import Audit, Plan, read_audit, resumed, write_audit, write_whole
 from bardo.operators.probe.cells import output_limit
 from bardo.operators.probe.overlay import overlay_toml
@@ -32,7 +31,7 @@ from bardo.reasoning.control import ResolvedFacts, know
 from bardo.services.facts.directory import ProviderDirectory
 from bardo.services.facts.price_book import PriceBook
 from bardo.surfaces.cli.options import AsJson, Config, finite
-from bardo.surfaces.cli.targets import target_named
+from bardo.surfaces.presets import target_named
 from bardo.surfaces.render.console import print_stderr, show, show_json
 from bardo.surfaces.render.tables import Column, table
 from bardo.surfaces.render.wording import dollars, printable
@@ -194,7 +193,20 @@ async def _probe(model: str, provider: str, settings: Settings, options: Options
         timeouts = settings.timeouts
         deadlines = Deadlines(connect=timeouts.connect, first_byte=timeouts.first_byte, idle=timeouts.idle)
         sender = Sender(target, transport, keyring, deadlines=deadlines)
-        plan = plan_probe(target, known, forms=_forms(options.forms, known), repeats=options.repeats, seed=options.seed)
+        forms = builtin_forms().forms
+        for name in options.forms:
+            if name not in forms:
+                near = get_close_matches(name, forms, n=3)
+                offered = known.endpoint.makers.get(known.found.maker, known.endpoint.forms)
+                hint = f"did you mean {' or '.join(near)}?" if near else f"taken there: {', '.join(offered)}"
+                raise InvalidRequest(f"no wire form is called {name!r}", hint=hint, param="--form")
+        plan = plan_probe(
+            target,
+            known,
+            forms=tuple(forms[name] for name in options.forms),
+            repeats=options.repeats,
+            seed=options.seed,
+        )
         if options.dry_run:
             _print_plan(plan, sender, options)
             return True
@@ -224,7 +236,16 @@ async def _run(plan: Plan, sender: Sender, known: ResolvedFacts, price: Price | 
     audit = conclude(audit, known, day, f"by probing; the evidence is in {file.name}")
     write_audit(audit, file)
     row_file = _write_row(audit, file)
-    _print_result(audit, file, row_file, options)
+    if options.as_json:
+        show_json(audit_json(audit, audit_file=str(file), row_file=str(row_file or "")))
+    else:
+        columns = (Column("setting"), Column("form"), Column("verdict"), Column("because", wrap=True))
+        show(table(columns, verdict_rows(audit)))
+    if options.limits.cost_usd is not None and audit.cost_usd is None:
+        print_stderr("\nThe provider does not say what a call costs, so --max-cost could not be kept.")
+    if audit.stopped:
+        print_stderr(f"\nNot finished: {audit.stopped}. Go on with: --resume {file}")
+    print_stderr(f"\naudit: {file}" + (f"\nrow:   {row_file}" if row_file else ""))
     return not audit.stopped
 
 
@@ -243,17 +264,6 @@ def _ask_first(audit: Audit, price: Price | None, limit: int, options: Options) 
         print_stderr(f"It stops at {dollars(options.limits.cost_usd)}, where the provider says what a call costs.")
     if not options.yes and sys.stdin.isatty():
         typer.confirm("Send them?", abort=True, err=True)
-
-
-def _forms(names: Sequence[str], known: ResolvedFacts) -> tuple[WireForm, ...]:
-    forms = builtin_forms().forms
-    for name in names:
-        if name not in forms:
-            near = get_close_matches(name, forms, n=3)
-            offered = known.endpoint.makers.get(known.found.maker, known.endpoint.forms)
-            hint = f"did you mean {' or '.join(near)}?" if near else f"taken there: {', '.join(offered)}"
-            raise InvalidRequest(f"no wire form is called {name!r}", hint=hint, param="--form")
-    return tuple(forms[name] for name in names)
 
 
 def _file(plan: Plan, options: Options) -> Path:
@@ -285,16 +295,3 @@ def _print_plan(plan: Plan, sender: Sender, options: Options) -> None:
         f"\n{plan.calls} requests to {sender.shown(plan.requests[0])}, {plan.repeats} of each; nothing was sent."
     )
     print_stderr("--json shows the whole bodies.")
-
-
-def _print_result(audit: Audit, file: Path, row_file: Path | None, options: Options) -> None:
-    if options.as_json:
-        show_json(audit_json(audit, audit_file=str(file), row_file=str(row_file or "")))
-    else:
-        columns = (Column("setting"), Column("form"), Column("verdict"), Column("because", wrap=True))
-        show(table(columns, verdict_rows(audit)))
-    if options.limits.cost_usd is not None and audit.cost_usd is None:
-        print_stderr("\nThe provider does not say what a call costs, so --max-cost could not be kept.")
-    if audit.stopped:
-        print_stderr(f"\nNot finished: {audit.stopped}. Go on with: --resume {file}")
-    print_stderr(f"\naudit: {file}" + (f"\nrow:   {row_file}" if row_file else ""))

@@ -198,7 +198,11 @@ async def check_models(
 ) -> list[Finding]:
     """Return a finding for each configured model, and ask the servers that can say something of it. `own` is the operator's word."""
     introspector = Introspector(transport, keyring)
-    named = [Target(provider=provider, model=model) for provider in providers for model in _configured(provider)]
+    named = [
+        Target(provider=provider, model=model)
+        for provider in providers
+        for model in (provider.models[:MOST_MODELS] if provider.configured_models else ())
+    ]
     try:
         learned = await asyncio.gather(*(introspector.learn(one.provider, one.model) for one in named))
     finally:
@@ -207,10 +211,6 @@ async def check_models(
         merge(one.provider, one.model, said, own=own.of(one).layers) for one, said in zip(named, learned, strict=True)
     )
     return [_finding(one) for one in merged]
-
-
-def _configured(provider: Provider) -> tuple[str, ...]:
-    return provider.models[:MOST_MODELS] if provider.configured_models else ()
 
 
 def _finding(merged: MergedModel) -> Finding:

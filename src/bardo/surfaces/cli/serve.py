@@ -130,15 +130,10 @@ def serve(
     if simulated and config is not None:
         raise InvalidRequest("simulated providers have a configuration of their own", hint="leave out --config")
     with ExitStack() as stack:
-        if simulated or (or_simulated and _has_nothing(load_settings(config))):
+        if simulated or (or_simulated and not load_settings(config).providers and not with_keys(Keyring())):
             config = stack.enter_context(_simulated_providers())
             simulated = True
         _serve(config, host, port, workers, allow_unauthenticated, simulated=simulated)
-
-
-def _has_nothing(settings: Settings) -> bool:
-    """Whether no provider is configured, and no provider's key is set."""
-    return not settings.providers and not with_keys(Keyring())
 
 
 @contextmanager
@@ -210,7 +205,9 @@ def _shared_stores(settings: Settings, workers: int) -> Iterator[None]:
         yield
         return
     # The folder is readable by its owner alone.
-    place = _short_folder()
+    usual = tempfile.gettempdir()
+    is_too_long = len(os.fsencode(usual)) + _SOCKET_NAME > LONGEST_PATH
+    place = Path("/tmp" if is_too_long and os.access("/tmp", os.W_OK) else usual)
     remove_abandoned(place)
     with own_folder(place) as folder:
         os.environ.update({variable: _make_folder(variable, folder) for variable in shared})
@@ -226,13 +223,6 @@ def _make_folder(variable: str, folder: Path) -> str:
     place = folder / _FOLDERS[variable]
     place.mkdir()
     return str(place)
-
-
-def _short_folder() -> Path:
-    """Return a folder for temporary files whose name leaves room for that of a socket."""
-    usual = tempfile.gettempdir()
-    is_too_long = len(os.fsencode(usual)) + _SOCKET_NAME > LONGEST_PATH
-    return Path("/tmp" if is_too_long and os.access("/tmp", os.W_OK) else usual)
 
 
 def _check_log(settings: Settings) -> None:

@@ -190,7 +190,21 @@ async def _run(simulators: Sequence[Simulator], port: int, *, as_json: bool) -> 
         if as_json:
             show_json({"simulators": listing(addresses)})
         else:
-            _print_addresses(simulators, addresses)
+            columns = (
+                Column("simulator", keep=True),
+                Column("dialect", drop=1),
+                Column("base URL", keep=True),
+                Column("models", wrap=True),
+            )
+            models = {one.provider.name: ", ".join(one.models) for one in simulators}
+            rows = ((name, PRESETS[name].dialect, url, models[name]) for name, url in addresses.items())
+            show(table(columns, rows), stderr=True)
+            print_stderr(
+                f"\nTo ask them through bardo, save this as bardo.toml and run: {KEY_VARIABLE}=any bardo serve"
+            )
+            print_stderr("Ctrl-C ends the simulators.\n")
+            entries = [entry_for(simulator, addresses[simulator.provider.name]) for simulator in simulators]
+            show_text(configuration(entries))
         await interrupted.wait()
 
 
@@ -202,22 +216,6 @@ def _stop_event() -> asyncio.Event:
         with contextlib.suppress(NotImplementedError):
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
     return stop
-
-
-def _print_addresses(simulators: Sequence[Simulator], addresses: Mapping[str, str]) -> None:
-    columns = (
-        Column("simulator", keep=True),
-        Column("dialect", drop=1),
-        Column("base URL", keep=True),
-        Column("models", wrap=True),
-    )
-    models = {one.provider.name: ", ".join(one.models) for one in simulators}
-    rows = ((name, PRESETS[name].dialect, url, models[name]) for name, url in addresses.items())
-    show(table(columns, rows), stderr=True)
-    print_stderr(f"\nTo ask them through bardo, save this as bardo.toml and run: {KEY_VARIABLE}=any bardo serve")
-    print_stderr("Ctrl-C ends the simulators.\n")
-    entries = [entry_for(simulator, addresses[simulator.provider.name]) for simulator in simulators]
-    show_text(configuration(entries))
 
 
 def _list(names: Sequence[str], *, as_json: bool) -> None:

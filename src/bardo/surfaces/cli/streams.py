@@ -68,7 +68,15 @@ def standard_streams() -> Iterator[None]:
     """
     for number, mode in ((0, os.O_RDONLY), (1, os.O_RDONLY), (2, os.O_WRONLY)):
         # Stdout is opened for reading: what is written to it fails, as it does at a closed descriptor.
-        _open_descriptor(number, mode)
+        try:
+            os.fstat(number)
+        except OSError:
+            opened = os.open(os.devnull, mode)
+            if opened != number:
+                os.dup2(opened, number)
+                os.close(opened)
+            # The workers of `serve` need it as much as this process.
+            os.set_inheritable(number, True)
     before = sys.stdin, sys.stdout, sys.stderr
     output, messages = _stream(_Output, sys.stdout, 1), _stream(_Messages, sys.stderr, 2)
     sys.stdout, sys.stderr = output, messages
@@ -83,26 +91,6 @@ def standard_streams() -> Iterator[None]:
         sys.stdin, sys.stdout, sys.stderr = before
 
 
-def _discard_stdout() -> None:
-    """Send what stdout could not take, and all that follows, nowhere: the interpreter flushes once more at its end."""
-    with suppress(OSError):
-        null = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(null, 1)
-        os.close(null)
-
-
-def _open_descriptor(number: int, mode: int) -> None:
-    try:
-        os.fstat(number)
-    except OSError:
-        opened = os.open(os.devnull, mode)
-        if opened != number:
-            os.dup2(opened, number)
-            os.close(opened)
-        # The workers of `serve` need it as much as this process.
-        os.set_inheritable(number, True)
-
-
 def _stream(kind: type[io.TextIOWrapper], old: TextIO | None, number: int) -> io.TextIOWrapper:
     """Return a stream like the `old` one, which may be None. A narrow encoding costs one character and not the answer."""
     # A descriptor that was closed has no stream: Python gives None for it.
@@ -113,7 +101,11 @@ def _stream(kind: type[io.TextIOWrapper], old: TextIO | None, number: int) -> io
 
 
 def _reason_text(problem: OSError) -> Exception:
-    _discard_stdout()
+    # Send what stdout could not take, and all that follows, nowhere: the interpreter flushes once more at its end.
+    with suppress(OSError):
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, 1)
+        os.close(null)
     if isinstance(problem, BrokenPipeError):
         return StdoutClosed()
     reason = "stdout is closed" if problem.errno == errno.EBADF else problem.strerror or str(problem)

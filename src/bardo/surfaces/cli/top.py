@@ -106,7 +106,8 @@ class GatewayFeed:
             yield "connected"
             async for piece in reply.chunks():
                 for frame in decoder.feed(piece):
-                    self._last_id = _id_of(frame.raw) or self._last_id
+                    line = next((line for line in frame.raw.split(b"\n") if line.startswith(b"id:")), b"")
+                    self._last_id = line[3:].strip().decode("latin-1") or self._last_id
                     if frame.event == "missed":
                         yield "missed"
                     elif frame.data is not None and (event := _event_of(frame.data)) is not None:
@@ -147,11 +148,6 @@ class GatewayFeed:
         raise gateway_error(self._address, reply.status, _OPTION)
 
 
-def _id_of(raw: bytes) -> str:
-    line = next((line for line in raw.split(b"\n") if line.startswith(b"id:")), b"")
-    return line[3:].strip().decode("latin-1")
-
-
 def _event_of(data: bytes) -> PublishedEvent | None:
     """Return an event; None for one that a newer gateway tells and this version does not know."""
     try:
@@ -177,7 +173,8 @@ def keys_of(data: bytes) -> Iterator[str]:
             yield _NAMES[name]
             data = data[len(name) :]
         else:
-            size = _letter_length(data[0])
+            first = data[0]
+            size = 1 if first < 0xC0 else 2 if first < 0xE0 else 3 if first < 0xF0 else 4
             letter = data[:size].decode("utf-8", "replace")
             if letter.isprintable():
                 yield letter
@@ -190,10 +187,6 @@ def _sequence_length(data: bytes) -> int:
         if 0x40 <= byte <= 0x7E:
             return place + 1
     return len(data)
-
-
-def _letter_length(first: int) -> int:
-    return 1 if first < 0xC0 else 2 if first < 0xE0 else 3 if first < 0xF0 else 4
 
 
 @contextmanager
