@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 import pytest
 
+from bardo.adapters.config.routing import SearchSettings
 from bardo.adapters.config.settings import ProviderEntry, Settings
 from bardo.adapters.net.client import Call
 from bardo.adapters.net.fake import FakeReply, FakeTransport
@@ -19,8 +20,10 @@ from bardo.adapters.net.keys import Keyring
 from bardo.adapters.stores.log import LogRow
 from bardo.call.open import open_call
 from bardo.call.reply import LiveReply
+from bardo.call.search import ModelSearch
 from bardo.call.unary import embed
 from bardo.dialects import dialect
+from bardo.replies.citations import SearchWeb
 from bardo.replies.forwarding import ReplyUpdate
 from bardo.services.facts.directory import ProviderDirectory
 from bardo.values.errors import (
@@ -372,6 +375,30 @@ def test_a_call_that_is_cancelled_while_its_error_is_explained_is_in_the_log(ope
             await task
         assert [row.outcome for row in bench.rows] == ["cancelled"]
         await bench.services.directory.close()
+
+    bench = Bench({"one": FakeReply()})
+    run(work)
+
+
+def test_a_search_by_a_model_that_is_cancelled_hangs_up_and_is_in_the_log() -> None:
+    async def work() -> None:
+        body = asyncio.Event()
+        reading = asyncio.Event()
+
+        async def open_and_tell(asked: Request) -> LiveReply:
+            live = await open_call(bench.services, request())
+            reading.set()
+            return live
+
+        bench.replies["one"] = FakeReply(headers=SSE, chunks=[*STREAM, body])
+        search = ModelSearch(SearchSettings(model="one/m"), open_and_tell)
+        task = asyncio.create_task(search.search(SearchWeb(query="sky")))
+        await reading.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert bench.transport.abandoned
+        assert [row.outcome for row in bench.rows] == ["cancelled"]
 
     bench = Bench({"one": FakeReply()})
     run(work)

@@ -12,6 +12,7 @@ import msgspec
 
 from bardo.adapters.config.routing import SearchSettings
 from bardo.adapters.net.calls import Call, Deadlines, Reply, Transport
+from bardo.call.second_calls import read_call
 from bardo.call.services import WebSearcher
 from bardo.catalog.fragments import merge_fields
 from bardo.catalog.hosted_tools import hosted_tool
@@ -132,8 +133,7 @@ class ModelSearch:
             options=BardoOptions(hosted_only=True),
         )
         try:
-            live = await self._open_call(request)
-            await live.read()
+            live = await read_call(self._open_call, request)
         except BardoError as problem:
             _log.warning("%s could not search: %s", self._settings.model, type(problem).__name__)
             return SearchResults(error="unavailable")

@@ -199,7 +199,7 @@ async def verify(
             _, placed = await find(asked)
             if placed.targets and is_same(placed.targets[0], answered):
                 return none(_SAME)
-            live = await _read(open_call, asked)
+            live = await read_call(open_call, asked)
         if is_same(live.attempt.target, answered):
             return none(_SAME, live.request_id, live.cost.nanos)
         verdict = read_verdict(live.response())
@@ -221,8 +221,8 @@ async def verify(
     )
 
 
-async def _read(open_call: Callable[[Request], Awaitable[LiveReply]], asked: Request) -> LiveReply:
-    """Return the judge's reply once it was read to its end. Raises BardoError, which names the call and what it cost."""
+async def read_call(open_call: Callable[[Request], Awaitable[LiveReply]], asked: Request) -> LiveReply:
+    """Return the reply to a call of bardo's own once it was read to its end. Raises BardoError, which names the call and what it cost."""
     live = await open_call(asked)
     try:
         await live.read()
