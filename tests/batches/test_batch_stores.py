@@ -138,6 +138,15 @@ def test_a_file_is_seen_when_it_is_whole_and_by_its_tenant(engine: Engine) -> No
     assert files.size_of("a") == 0
 
 
+def test_a_piece_that_comes_behind_the_end_of_its_file_is_not_kept(engine: Engine) -> None:
+    """Nobody would ever remove it: who left an upload does not wait for the piece that is being stored."""
+    files = FileStore(engine)
+    files.begin(file("f"))
+    files.remove("", "f")
+    files.add("f", 0, b"data")
+    assert files.piece("f", 0) is None
+
+
 def test_files_past_their_time_are_removed(engine: Engine) -> None:
     files = FileStore(engine)
     for name, expires_at in (("old", NOW + 1), ("new", NOW + 100), ("kept", None)):

@@ -382,11 +382,10 @@ def test_a_call_that_is_cancelled_while_its_error_is_explained_is_in_the_log(ope
 
 def test_a_search_by_a_model_that_is_cancelled_hangs_up_and_is_in_the_log() -> None:
     async def work() -> None:
-        body = asyncio.Event()
-        reading = asyncio.Event()
+        asked, body, reading = request(), asyncio.Event(), asyncio.Event()
 
-        async def open_and_tell(asked: Request) -> LiveReply:
-            live = await open_call(bench.services, request())
+        async def open_and_tell(request: Request) -> LiveReply:
+            live = await open_call(bench.services, asked)
             reading.set()
             return live
 

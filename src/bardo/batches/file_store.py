@@ -32,9 +32,10 @@ class FileStore:
             connection.execute(insert(files), msgspec.structs.asdict(file))
 
     def add(self, file_id: str, place: int, data: bytes) -> None:
-        """Add a piece."""
+        """Add a piece, unless the file was removed: whoever uploads may leave while a piece is on its way."""
         with transaction(self._engine) as connection:
-            connection.execute(insert(pieces), {"file_id": file_id, "place": place, "data": data})
+            if connection.scalar(select(files.c.id).where(files.c.id == file_id)) is not None:
+                connection.execute(insert(pieces), {"file_id": file_id, "place": place, "data": data})
 
     def finish(self, file: FileRecord) -> None:
         """Show a file to its tenant, with what is known of it at its end."""
