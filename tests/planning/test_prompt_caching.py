@@ -318,7 +318,7 @@ def test_markers_stand_where_the_client_set_them_in_chat_and_the_mark_of_the_who
     assert told == []
     result = {"type": "tool_result", "tool_use_id": "c", "content": "Rain."}
     call = {"type": "tool_use", "id": "c", "name": "look", "input": {}}
-    turns = [*TURNS, {"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]
+    turns: list[Any] = [*TURNS, {"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]
     sent, told = placed({**MARKED, "cache_control": MARKER, "messages": turns}, at)
     assert parts_marked(sent["messages"]) == [(0, "system"), (len(turns), "tool")]
     assert sent["messages"][0]["content"][-1]["cache_control"] == {**MARKER, "ttl": "1h"}

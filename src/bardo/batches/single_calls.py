@@ -96,10 +96,8 @@ class SingleCalls:
 
     async def _reply(self, asked: GenerateItem, batch: BatchRecord) -> ItemResult:
         shown, request = settled_request(asked.request, self._services.directory, batch)
-        if not session_name(request):
-            # As the calls of its jobs: not to the calls of the key that name no session.
-            options = msgspec.structs.replace(request.options, session=session_of_batch(batch))
-            request = msgspec.structs.replace(request, options=options)
+        own = session_name(request) or session_of_batch(batch)
+        request = msgspec.structs.replace(request, options=msgspec.structs.replace(request.options, session=own))
         live = await open_call(self._services, request, may_forward=False, tenant=batch.tenant, account=batch.account)
         try:
             await live.read()

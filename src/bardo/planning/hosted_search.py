@@ -82,7 +82,9 @@ def _split(message: Message, tool: str, unnamed: Iterator[int]) -> Iterator[Mess
         elif part.results is not None:
             called = part.id or (waiting.popleft() if waiting else f"{tool}_{next(unnamed)}")
         if part.results is not None:
-            turns.answer(_result(called, part.results, tool))
+            content = (TextBlock(results_text(part.results)),)
+            error = bool(part.results.error)
+            turns.answer(ToolResultBlock(call_id=called, name=tool, content=content, is_error=error))
     yield from turns.end()
 
 
@@ -123,11 +125,6 @@ class SearchTurns:
         if self._results:
             yield Message("user", tuple(self._results))
         self._said, self._results, self._client_is_called = [], [], False
-
-
-def _result(call_id: str, results: SearchResults, tool: str) -> ToolResultBlock:
-    content = (TextBlock(results_text(results)),)
-    return ToolResultBlock(call_id=call_id, name=tool, content=content, is_error=bool(results.error))
 
 
 def _as_text(blocks: Sequence[Block]) -> Iterator[Block]:

@@ -218,10 +218,7 @@ def _changed(value: bytes, changes: dict[str, Any]) -> bytes:
     return with_fields(value, dict(fields), changes) or encode_json({**fields, **changes})
 
 
-_split = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _OWN_HINTS = (b'"cache_control"', b'"cachePoint"', b'"prompt_cache_breakpoint"')
-_HEAD = ("tools", "system", "instructions")
-_TURNS = ("messages", "input")
 
 
 _CLIENTS = "cache_control"
@@ -251,13 +248,11 @@ def with_cache_hints(
         return wire, None
     hints, body = CacheHints(), wire.body
     for rule in rules:
-        fields = _split(body)
+        fields = _fields(body)
         changes, hints = _hinted(rule, body, fields, hints, target, policy)
         if asks_hour and rule.long_field and rule.long_field not in fields:
-            changes, hints = (
-                {**changes, rule.long_field: rule.long_value},
-                msgspec.structs.replace(hints, kept=rule.long_value),
-            )
+            changes = {**changes, rule.long_field: rule.long_value}
+            hints = msgspec.structs.replace(hints, kept=rule.long_value)
         if changes:
             body = with_fields(body, dict(fields), changes) or encode_json({**fields, **changes})
     return (wire, None) if body is wire.body else (msgspec.structs.replace(wire, body=body), hints)
@@ -311,8 +306,8 @@ def _hinted(
         return {rule.field: key}, msgspec.structs.replace(hints, key=key)
     if not policy.markers or any(own in body for own in _OWN_HINTS):
         return {}, hints
-    found: MarkedFields = marked(fields, rule, least_cached(target.model))
-    return found.changes, msgspec.structs.replace(hints, markers=found.places)
+    changes, places = marked(fields, rule, least_cached(target.model))
+    return changes, msgspec.structs.replace(hints, markers=places)
 
 
 def cache_key(tenant: str, model: str, fields: dict[str, msgspec.Raw]) -> str:
@@ -328,9 +323,9 @@ def cache_key(tenant: str, model: str, fields: dict[str, msgspec.Raw]) -> str:
 
 
 def _head(fields: dict[str, msgspec.Raw]) -> Iterator[bytes]:
-    head = [bytes(fields[name]) for name in _HEAD if name in fields]
+    head = [bytes(fields[name]) for name in ("tools", "system", "instructions") if name in fields]
     yield from head
-    for name in _TURNS:
+    for name in ("messages", "input"):
         turns = bytes(fields.get(name, b""))
         if not turns.startswith(b"["):
             continue

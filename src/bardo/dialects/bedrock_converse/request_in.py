@@ -5,7 +5,7 @@ What a block or a tool holds beside what is read is carried in its own shape.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -289,11 +289,7 @@ def _output_format(text: wire.TextFormat) -> OutputFormat:
         param = f"{at}.structure.jsonSchema.schema"
         raise InvalidRequest(f"{param} is not JSON: {problem}", param=param) from problem
     return OutputFormat(
-        mode="json_schema",
-        name=given.name or "",
-        schema=schema,
-        strict=True,
-        description=given.description or "",
+        mode="json_schema", name=given.name or "", schema=schema, strict=True, description=given.description or ""
     )
 
 
@@ -368,42 +364,34 @@ def _effort(word: str) -> Effort | None:
     raise InvalidRequest(f"{ADDITIONAL} asks for effort {word!r}", hint=f"use {', '.join(EFFORTS)}", param=ADDITIONAL)
 
 
+Entry = TypeVar("Entry", Block, Tool)
+
+
 def with_markers(request: Request) -> Request:
     """Return a request with Anthropic's markers in place of its cache points, for a provider of another dialect.
 
     A point marks the block or the function before it. One without such a thing before it stays, and is lost like other blocks.
     """
-    tools = _marked(
-        request.tools, lambda tool: tool.carried.fields if tool.hosted and tool.carried is not None else None
-    )
-    messages = [(message, _marked(message.blocks, _value)) for message in request.messages]
-    changed = [one if one.blocks is blocks else msgspec.structs.replace(one, blocks=blocks) for one, blocks in messages]
-    if tools is request.tools and all(one is other for one, other in zip(changed, request.messages, strict=True)):
+    tools = _marked(request.tools)
+    messages = tuple([msgspec.structs.replace(one, blocks=_marked(one.blocks)) for one in request.messages])
+    if (tools, messages) == (request.tools, request.messages):
         return request
-    return msgspec.structs.replace(request, tools=tools, messages=tuple(changed), body=None, body_bytes=b"")
+    return msgspec.structs.replace(request, tools=tools, messages=messages, body=None, body_bytes=b"")
 
 
-def _value(block: Block) -> Any:
-    return block.value if isinstance(block, UnknownBlock) else None
-
-
-Entry = TypeVar("Entry", Block, Tool)
-
-
-def _marked(entries: tuple[Entry, ...], value: Callable[[Entry], Any]) -> tuple[Entry, ...]:
+def _marked(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
     """Return blocks or tools without the cache points among them, and those before these with a marker."""
     found: list[Any] = []
     for entry in entries:
-        own = value(entry)
+        own = entry.value if isinstance(entry, UnknownBlock) else getattr(entry.carried, "fields", None)
         point = own.get("cachePoint") if isinstance(own, dict) and len(own) == 1 else None
         before: Any = found[-1] if found else None
-        if before is None or isinstance(before, UnknownBlock | ReasoningBlock) or getattr(before, "hosted", False):
-            point = None
-        if not isinstance(point, dict):
+        plain = before is not None and not isinstance(before, UnknownBlock | ReasoningBlock)
+        if not isinstance(point, dict) or not plain or getattr(before, "hosted", False):
             found.append(entry)
             continue
         ttl = {"ttl": point["ttl"]} if point.get("ttl") else {}
         fields = {} if before.carried is None else before.carried.fields
         carried = Carried(NAME, {**fields, MARKER: {"type": "ephemeral", **ttl}})
         found[-1] = msgspec.structs.replace(before, carried=carried)
-    return entries if len(found) == len(entries) else tuple(found)
+    return tuple(found)

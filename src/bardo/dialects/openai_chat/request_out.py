@@ -63,9 +63,7 @@ DECLARATION = Declaration(
             "sampling.seed",
         )
     ),
-    lacks={
-        **limitations("Chat Completions does not tell a failed tool from another", "tool_result.is_error"),
-    },
+    lacks={**limitations("Chat Completions does not tell a failed tool from another", "tool_result.is_error")},
 )
 
 
@@ -293,12 +291,11 @@ class MessageWriter:
         """Add the messages of the system or the user; a marker of the message as a whole stands at the end of the last of them."""
         before = len(written)
         self._add_parts(message, written)
-        if message.carried is None or self._own or not (marks := self._losses.own_fields(message.carried)):
+        if message.carried is None or self._own:
             return
-        for last in reversed(written[before:]):
-            if last["content"]:
-                last["content"] = _marked(last["content"], marks)
-                break
+        last = next((one for one in reversed(written[before:]) if one["content"]), None)
+        if last is not None and (marks := self._losses.own_fields(message.carried)):
+            last["content"] = _marked(last["content"], marks)
 
     def _add_parts(self, message: Message, written: list[JsonObject]) -> None:
         """Add the messages of the system or the user: results of tools are messages of their own, and go first."""

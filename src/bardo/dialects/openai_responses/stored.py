@@ -132,9 +132,7 @@ _GONE = "it was deleted, or is no longer kept: send the whole conversation as in
 def missing_response(response_id: str, hint: str = _GONE) -> UnknownPreviousResponse:
     """Return the error for a response that is not kept, in the words of OpenAI's servers."""
     return UnknownPreviousResponse(
-        f"Previous response with id '{response_id}' not found.",
-        hint=hint,
-        param="previous_response_id",
+        f"Previous response with id '{response_id}' not found.", hint=hint, param="previous_response_id"
     )
 
 

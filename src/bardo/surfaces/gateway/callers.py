@@ -306,10 +306,7 @@ async def answer_preflight(scope: Scope, send: Send) -> None:
     """Answer a CORS preflight: the page may send what it asked for. `send` adds the origin."""
     fields = headers_of(scope)
     wanted = fields.get(b"access-control-request-headers", b"").decode("latin-1")
-    headers = [
-        (b"access-control-allow-methods", b"GET, HEAD, POST, DELETE"),
-        (b"access-control-max-age", b"600"),
-    ]
+    headers = [(b"access-control-allow-methods", b"GET, HEAD, POST, DELETE"), (b"access-control-max-age", b"600")]
     if wanted and _HEADER_NAMES.fullmatch(wanted):
         headers.append((b"access-control-allow-headers", wanted.encode("latin-1")))
     if fields.get(b"access-control-request-private-network") == b"true":

@@ -165,10 +165,7 @@ async def embeddings(context: GatewayContext, route: Route, scope: Scope, receiv
             login=caller.login,
         )
         body = made.forwarded or form.encode_reply(_with_extension(made, request), request)
-        headers = [
-            *call_headers(made.request_id, made.attempt.target, made.result.degraded),
-            *cost_headers(made.cost),
-        ]
+        headers = [*call_headers(made.request_id, made.attempt.target, made.result.degraded), *cost_headers(made.cost)]
         await answer.whole(200, body, headers)
 
     await run_until_disconnect(receive, work())
