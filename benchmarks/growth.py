@@ -51,7 +51,7 @@ _ROUTER = "sglang-router"
 def run(bench: Bench) -> tuple[list[Table], list[Target]]:
     """Measure bardo as streams, prompts, schemas and workers grow, and the peers as prompts grow."""
     (prompts, turns), plans = _requests(bench), schema_plans(bench)
-    tables = [_events(bench), prompts, turns, plans, _workers(bench)]
+    tables = [_events(bench), prompts, turns, plans, measure_workers(bench)]
     return tables, [*_router_targets(prompts), _plan_target(plans)]
 
 
@@ -185,7 +185,8 @@ def _client(gateway: Gateway, lane: Lane) -> str:
     return "Anthropic client" if lane.dialect == "anthropic_messages" else "chat client"
 
 
-def _workers(bench: Bench) -> Table:
+def measure_workers(bench: Bench) -> Table:
+    """Measure what a second worker gives: calls a second, what one takes of the processor, and memory."""
     # All cores, for one core has no use for two workers; the load generator takes its share of them.
     cores = Cores(bench.cores.all, bench.cores.all)
     counts = {"1 worker": 1, "2 workers": 2}

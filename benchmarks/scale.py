@@ -17,15 +17,17 @@ from benchmarks.bench import Bench
 from benchmarks.canned import events_of, pace_of
 from benchmarks.contestants import Contestant, Gateway, Lane, Place
 from benchmarks.figures import Figure, Row, Table, Target
+from benchmarks.growth import measure_workers
 from benchmarks.long_bodies import ask
 from benchmarks.mixed_place import SERVE, state_of
 from benchmarks.processes import ROOT, Cores
 
 STREAM_KB, LATE_MS, STRETCH_MS, BESIDE_TIMES = 40, 25, 20, 3
-"""The limits: memory of a stream above idle, lateness of events at p99, the longest stretch of the loop, short calls beside long bodies."""
+"""The limits: memory of a stream above idle, lateness of events at p99, the longest stretch of the loop, short calls beside long ones."""
 _LONG_BYTES = 10_000_000
 _SAMPLE_SECONDS = 0.25
 _WARM = 8
+_BEGUN_A_SECOND = 200
 _FILES_BESIDE = 100
 _HEALTH = b"GET /health HTTP/1.1\r\nhost: x\r\n\r\n"
 _CONFIG = """\
@@ -39,7 +41,7 @@ hours = 0
 id = "plain"
 preset = "deepseek"
 base_url = "{upstream}"
-models = ["whole", "slow-40", "slow-200"]
+models = ["whole", "slow-40", "slow-400"]
 """
 
 
@@ -50,7 +52,10 @@ def run(bench: Bench) -> tuple[list[Table], list[Target]]:
     idle = _idle(bench, min(500 if bench.pace.quick else 5_000, (files - _FILES_BESIDE) // 2))
     beside, times = _beside_long_bodies(bench)
     says = f"short calls beside bodies of {_LONG_BYTES // 1_000_000} MB over alone, p99"
-    return [streams, idle, beside], [*targets, Target(says=says, limit=BESIDE_TIMES, unit="×", found=times)]
+    return [streams, measure_workers(bench), idle, beside], [
+        *targets,
+        Target(says=says, limit=BESIDE_TIMES, unit="×", found=times),
+    ]
 
 
 def _raise_open_files() -> int:
@@ -101,13 +106,13 @@ def _peak(measure: Callable[[], int]) -> Iterator[list[int]]:
 
 
 def _streams(bench: Bench) -> tuple[Table, list[Target]]:
-    model = "slow-40" if bench.pace.quick else "slow-200"
+    model = "slow-40" if bench.pace.quick else "slow-400"
     counts = (50, 100) if bench.pace.quick else (250, 500, 1_000, 2_000)
-    rows = [row for workers in (1, 2) for row in _streams_of(bench, workers, counts, model)]
+    rows = [row for number in (1, 2) for row in _streams_of(bench, number, counts, model)]
     events = round(1 / pace_of(model))
     columns = tuple(f"{count:,} streams" for count in counts)
     notes = (
-        f"Each stream has {events} events a second, the first half of them thinking; they begin over two seconds.",
+        f"Each stream has {events} events a second, the first half of them thinking; at most {_BEGUN_A_SECOND} begin in a second.",
     )
     table = Table(subject="scale", title="scale: slow streams at once", columns=columns, rows=tuple(rows), notes=notes)
     limits = {
@@ -140,7 +145,14 @@ def _streams_of(bench: Bench, workers: int, counts: tuple[int, ...], model: str)
             bench.tell(f"scale: {count:,} streams, workers: {workers}")
             state_of(gateway.port, workers, "?watch")
             with _peak(gateway.started.resident_bytes) as peak:
-                sample = bench.send(gateway, asked, concurrency=count, least=count, rate=count / 2, pace=pace_of(model))
+                sample = bench.send(
+                    gateway,
+                    asked,
+                    concurrency=count,
+                    least=count,
+                    rate=min(count / 2, _BEGUN_A_SECOND),
+                    pace=pace_of(model),
+                )
             held = state_of(gateway.port, workers, "?watch")
             if sample.result.failed:
                 bench.note(
@@ -168,12 +180,14 @@ def _idle(bench: Bench, count: int) -> Table:
     bench.tell(f"scale: {count:,} idle connections")
     with _started(bench, 1) as gateway, ExitStack() as stack:
         idle = gateway.started.resident_bytes()
-        for _ in range(count):
-            one = stack.enter_context(socket.create_connection(("127.0.0.1", gateway.port)))
+        opened = [stack.enter_context(socket.create_connection(("127.0.0.1", gateway.port))) for _ in range(count)]
+        for one in opened:
             one.sendall(_HEALTH)
+        for one in opened:
             one.recv(4096)
-        taken = (gateway.started.resident_bytes() - idle) / count / 1e3
+        # Those that were idle for five seconds are closed.
         held = gateway.started.open_sockets()
+        taken = (gateway.started.resident_bytes() - idle) / max(1, held) / 1e3
     rows = (_row("memory of a connection", "kB", {"bardo": taken}), _row("sockets", "number", {"bardo": held}))
     return Table(subject="scale", title=f"scale: {count:,} idle connections", columns=("bardo",), rows=rows)
 
