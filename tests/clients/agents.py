@@ -42,7 +42,7 @@ class Agent:
     """How one agent is asked a question outside a terminal, allowed to run commands.
 
     `tool` is its tool that runs a command, `parameter` that tool's argument, `own_settings` a file below its home that leads elsewhere, or
-    chooses how it signs in. `turns_before` are turns of the model that it invents before its first question.
+    chooses how it signs in.
     """
 
     name: str
@@ -51,13 +51,11 @@ class Agent:
     arguments: tuple[str, ...]
     own_settings: tuple[str, str]
     environment: Mapping[str, str] = field(default_factory=dict)
-    turns_before: int = 0
 
     def call(self, command: str) -> ToolCall:
         """Return the model's call that runs a command."""
         described = {} if self.name == "codex" else {"description": "Reads the note"}
-        waits = {"is_background": False} if self.name == "qwen" else {}
-        return ToolCall(self.tool, {self.parameter: command, **described, **waits})
+        return ToolCall(self.tool, {self.parameter: command, **described})
 
 
 AGENTS = {
@@ -108,31 +106,6 @@ AGENTS = {
         ),
     )
 }
-
-FURTHER_AGENTS = {
-    agent.name: agent
-    for agent in (
-        Agent(
-            "qwen",
-            "run_shell_command",
-            "command",
-            ("--yolo", "-p"),
-            (
-                ".qwen/settings.json",
-                '{"security": {"auth": {"selectedType": "qwen-oauth"}}, "model": {"name": "elsewhere"}}',
-            ),
-            turns_before=1,
-        ),
-        Agent(
-            "copilot",
-            "bash",
-            "command",
-            ("--allow-all-tools", "-p"),
-            (".copilot/config.json", '{"model": "elsewhere"}'),
-        ),
-    )
-}
-"""Agents that run at night alone, by what `bardo run` tells them."""
 
 
 @dataclass(frozen=True)

@@ -131,8 +131,13 @@ AGENTS = {
     "codex": NpmPackages("codex", ("@openai/codex@0.169.0",)),
     "gemini": NpmPackages("gemini", ("@google/gemini-cli@0.61.0",)),
     "opencode": NpmPackages("opencode", ("opencode-ai@1.18.33",)),
-    "qwen": NpmPackages("qwen", ("@qwen-code/qwen-code@0.15.10",), nightly=True),
+    # It needs a newer Node.js than is usual, which npm brings.
+    "qwen": NpmPackages("qwen", ("@qwen-code/qwen-code@0.24.4", "node@22.23.3"), nightly=True),
     "copilot": NpmPackages("copilot", ("@github/copilot@1.0.102",), nightly=True),
+    "cline": NpmPackages("cline", ("cline@3.0.65",), nightly=True),
+    "goose": NpmPackages("goose", ("@aaif/goose-acp@1.50.0",), nightly=True),
+    "kilo": NpmPackages("kilo", ("@kilocode/cli@7.7.7",), nightly=True),
+    "aider": PipPackages("aider", ("aider-chat==0.86.2",), nightly=True),
 }
 """Coding agents, by the names of their commands."""
 SDKS = NpmPackages(
@@ -243,7 +248,8 @@ def program(name: str) -> str:
     folder = os.environ.get("BARDO_TEST_CLIENTS", "")
     packages = AGENTS[name]
     why = "" if folder else packages.install()
-    found = Path(folder or packages.folder) / "node_modules" / ".bin" / name
+    place = "venv/bin" if isinstance(packages, PipPackages) else "node_modules/.bin"
+    found = Path(folder or packages.folder) / place / name
     if why or not found.exists():
         pytest.skip(why or f"{name} is not in {folder}")
     return str(found)

@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from bardo.adapters.stores.log import LogReader
 from bardo.simulators import Script, Turn
-from clients.agents import AGENTS, FURTHER_AGENTS, bardo_run
+from clients.agents import AGENTS, bardo_run
 from support.any_model import Simulator
 from support.gateway import model_of
 from support.patience import PATIENCE
@@ -52,29 +51,6 @@ def test_an_agent_reads_a_file(name: str, provider: str, tmp_path: Path) -> None
     assert (tmp_path / "bardo.toml").read_bytes() == settings
     with pytest.raises(urllib.error.URLError):
         urllib.request.urlopen(f"{ran.gateway}/healthz", timeout=PATIENCE)
-
-
-@pytest.mark.timeout(240)
-@pytest.mark.nightly
-@pytest.mark.parametrize("provider", PROVIDERS)
-@pytest.mark.parametrize("name", FURTHER_AGENTS)
-def test_a_further_agent_reads_a_file_and_is_known(name: str, provider: str, tmp_path: Path) -> None:
-    agent = FURTHER_AGENTS[name]
-    turns = (Turn(text="I look.", tool_calls=(agent.call("cat note.txt"),)), Turn(text="The answer is forty-two."))
-    script = Script((*[Turn(text="Understood.")] * agent.turns_before, *turns))
-    (tmp_path / "home" / agent.own_settings[0]).parent.mkdir(parents=True)
-    (tmp_path / "home" / agent.own_settings[0]).write_text(agent.own_settings[1])
-    (tmp_path / "work").mkdir()
-    (tmp_path / "work" / "note.txt").write_text(MARK)
-    data = {"XDG_DATA_HOME": str(tmp_path / "data")}
-    with simulated(Simulator(provider, script=script), folder=tmp_path) as [server]:
-        ran = bardo_run(agent, model_of(provider), "What is in note.txt?", tmp_path, {KEY: "sk-simulated", **data})
-        asked = [one.body for one in server.requests if one.method == "POST"]
-    assert "forty-two" in ran.out
-    assert any(MARK in json.dumps(list(tool_results(provider, body))) for body in asked)
-    [log] = (tmp_path / "data").rglob("*.db")
-    with LogReader(log) as reader:
-        assert ("qwen-code" if name == "qwen" else name) in {row.agent for row in reader.recent(20)}
 
 
 def tool_results(provider: str, body: Any) -> Iterator[Any]:
