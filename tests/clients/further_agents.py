@@ -84,7 +84,7 @@ FURTHER_AGENTS = {
             lambda command: {"commands": [command]},
             opens_picture=ToolCall("read_files", {"files": [{"path": PICTURE}]}),
             known_as="cline",
-            left_out={"resume": "it goes on with a session by the id that its history shows, which is not tried"},
+            left_out={"resume": "it goes on with a session in a terminal alone"},
         ),
         FurtherAgent(
             "goose",
