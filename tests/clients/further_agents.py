@@ -102,6 +102,7 @@ FURTHER_AGENTS = {
             resume=("--continue",),
             picture=("--file", PICTURE, "--"),
             known_as="kilo-code",
+            environment={"KILO_DISABLE_MODELS_FETCH": "1", "KILO_DISABLE_AUTOUPDATE": "1"},
         ),
         FurtherAgent(
             "aider",

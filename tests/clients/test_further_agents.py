@@ -185,8 +185,8 @@ def test_a_call_that_is_cut_is_never_run_as_a_whole_one(name: str, provider: str
     turn = Turn(tool_calls=(FURTHER_AGENTS[name].call(LONG),), fault=fault)
     with cell(name, provider, tmp_path, turn, ANSWER) as asking:
         code, out = asking.ask("Write the file.")
-        rows = asking.running.log.wait(lambda row: row.outcome != "ok")
-    assert rows, "nothing was cut"
+        # Where nothing had reached the agent, bardo has asked again, and the agent knows nothing of it.
+        assert len(asking.asked) > 2 or asking.running.log.wait(lambda row: row.outcome != "ok")
     made = tmp_path / "work" / "made.txt"
     if made.exists():
         assert len(made.read_text().splitlines()) == LINES
