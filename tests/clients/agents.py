@@ -6,10 +6,11 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from bardo.catalog.agent_rows import agent_rows
 from bardo.simulators import ToolCall
 from clients.installed import program
 
@@ -140,6 +141,32 @@ def bardo_run(
     known = {"PATH": path, **agent.environment, **environment}
     done = _run([*started, *options, *agent.arguments, question], folder, known, fails=fails)
     return Ran(done.stdout, done.stderr)
+
+
+def start_agent(
+    agent: Agent, address: str, model: str, arguments: Sequence[str], folder: Path
+) -> subprocess.Popen[str]:
+    """Start an agent as `bardo run` does with the gateway at `address`, in `folder`/work with `folder`/home as its home.
+
+    It leads a group of its own, so that a signal reaches what it started too, as Ctrl-C of a terminal does.
+    """
+    own_file = folder / "home" / agent.own_settings[0]
+    if not own_file.exists():
+        own_file.parent.mkdir(parents=True)
+        own_file.write_text(agent.own_settings[1])
+    (folder / "work").mkdir(exist_ok=True)
+    environment = {**at_home(folder), **agent.environment}
+    start = agent_rows()[agent.name].start(arguments, environment, address=address, key="any", model=model)
+    return subprocess.Popen(
+        [program(agent.name), *start.arguments],
+        cwd=folder / "work",
+        env=start.environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
 
 
 def claude_code(address: str, model: str, question: str, folder: Path) -> str:

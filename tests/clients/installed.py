@@ -127,8 +127,8 @@ class PipPackages(Packages):
 
 
 AGENTS = {
-    "claude": NpmPackages("claude", ("@anthropic-ai/claude-code@2.1.330",)),
-    "codex": NpmPackages("codex", ("@openai/codex@0.169.0",)),
+    "claude": NpmPackages("claude", ("@anthropic-ai/claude-code@2.1.332",)),
+    "codex": NpmPackages("codex", ("@openai/codex@0.171.0",)),
     "gemini": NpmPackages("gemini", ("@google/gemini-cli@0.61.0",)),
     "opencode": NpmPackages("opencode", ("opencode-ai@1.18.33",)),
     # It needs a newer Node.js than is usual, which npm brings.
