@@ -273,3 +273,13 @@ def test_files_of_a_program_are_there_while_it_runs(folder: Path, monkeypatch: p
     shown = json.loads((folder / "shown.json").read_text())
     assert json.loads(shown["files"]["crush.json"])["models"]["large"]["model"] == "anthropic/claude-x"
     assert not Path(shown["environment"]["CRUSH_GLOBAL_DATA"]).exists()
+
+
+@pytest.mark.parametrize(
+    ("agent", "variable"), [("opencode", "OPENCODE_CONFIG_CONTENT"), ("kilo", "KILO_CONFIG_CONTENT")]
+)
+def test_agents_that_are_told_what_a_model_takes_send_pictures_to_it(agent: str, variable: str) -> None:
+    told = agent_rows()[agent].told(address="http://127.0.0.1:1", key="any", model="gemini/m")
+    [model] = json.loads(told.environment[variable])["provider"]["bardo"]["models"].values()
+    assert "image" in model["modalities"]["input"]
+    assert model["attachment"] is True
