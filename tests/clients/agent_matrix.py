@@ -9,7 +9,7 @@ from clients.agents import AGENTS, Agent
 
 MODES = {
     "parallel": "two calls in one turn, and both results in the next",
-    "cut": "the provider's connection breaks inside the arguments of a call: no half of it is run, and the agent asks again",
+    "cut": "the connection breaks inside a call: no half of it is run, and the agent asks again (opencode shows the error)",
     "resume": "a second run goes on with the first one's conversation, its calls, results and thinking",
     "interrupted": "Ctrl-C while a reply streams: the log says `cancelled`, and the next run is answered",
     "compacted": "the agent has its conversation summed up, and goes on from the summary to the end",
@@ -26,8 +26,8 @@ PICTURE = "picture.png"
 class Ways:
     """An agent, and the arguments that put it into a mode; they go before those of its question, behind its own command.
 
-    `opens_picture` is the tool by which its model opens a picture, `names_picture` how its question does; else `picture` are arguments.
-    `left_out` says of modes why they are not run.
+    `opens_picture` is the tool by which its model opens a picture, where `picture` are no arguments for one. `stops_when_cut`: it shows the
+    error, and does not ask again. `left_out` says of modes why they are not run.
     """
 
     agent: Agent
@@ -35,7 +35,7 @@ class Ways:
     always: tuple[str, ...] = ()
     picture: tuple[str, ...] = ()
     opens_picture: str = ""
-    names_picture: str = ""
+    stops_when_cut: bool = False
     environment: Mapping[str, str] = field(default_factory=dict)
     left_out: Mapping[str, str] = field(default_factory=dict)
 
@@ -52,6 +52,15 @@ WAYS = {
         # Where a key is refused it asks ten times more, which takes it three minutes.
         Ways(AGENTS["claude"], ("--continue",), opens_picture="Read", environment={"CLAUDE_CODE_MAX_RETRIES": "2"}),
         Ways(AGENTS["codex"], ("resume", "--last"), picture=("--image", PICTURE)),
+        # A title of its own, since it asks the model for one beside the first question.
+        Ways(
+            AGENTS["opencode"],
+            ("--continue",),
+            always=("--title", "note"),
+            picture=("--file", PICTURE),
+            stops_when_cut=True,
+            left_out=dict.fromkeys(("compacted", "401", "429", "overloaded"), "not tried yet"),
+        ),
     )
 }
 

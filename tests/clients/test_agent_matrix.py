@@ -186,10 +186,13 @@ def test_an_agent_runs_no_half_of_a_call_that_was_cut(name: str, provider: str, 
     cut = Fault("cut", after=CALL_BEGUN.get(provider, 14))
     turns = lambda ways: (looks(ways, command, fault=cut), looks(ways, command), ANSWER)  # noqa: E731
     with cell(name, provider, tmp_path, turns, in_order=True) as one:
-        assert "forty-two" in one.ask(QUESTION).out
+        stops = one.ways.stops_when_cut
+        ended = one.ask(QUESTION, works=not stops)
+        assert ("broke off its reply" if stops else "forty-two") in ended.shown
         assert one.running.log.wait(lambda row: row.outcome == "broken")
-    # What ran is the second call, once and whole.
-    assert [(tmp_path / "work" / f"{part}.txt").read_text() for part in ("half", "whole")] == ["half\n", "whole\n"]
+    # What ran, if anything, is the second call, once and whole.
+    ran = sorted(file.read_text() for file in (tmp_path / "work").glob("[hw]*.txt"))
+    assert ran == ([] if stops else ["half\n", "whole\n"])
 
 
 @each_agent("resume")
@@ -242,8 +245,7 @@ def test_an_agent_shows_a_picture(name: str, provider: str, tmp_path: Path) -> N
         return (Turn(tool_calls=(opened,)), ANSWER) if ways.opens_picture else (ANSWER,)
 
     with cell(name, provider, tmp_path, turns) as one:
-        question = f"What is in the picture? {one.ways.names_picture}".rstrip()
-        assert "forty-two" in one.ask(question, *one.ways.picture).out
+        assert "forty-two" in one.ask("What is in the picture?", *one.ways.picture).out
         last = one.asked[-1]
     field, media_type = PICTURE_FIELDS[provider]
     pictures = [
