@@ -325,13 +325,86 @@ def test_markers_stand_where_the_client_set_them_in_chat_and_the_mark_of_the_who
     assert told == []
 
 
-def test_models_that_need_breakpoints_get_one_behind_the_system_prompt() -> None:
-    sent, [told] = placed(MARKED, ("openai-chat", "gpt-5.6"))
-    assert sent["messages"][0]["content"] == [
-        {"type": "text", "text": LONG, "prompt_cache_breakpoint": {"mode": "explicit"}}
-    ]
-    assert told.sent.keys() == {"markers", "key"}
+def breakpoints(sent: dict[str, Any]) -> list[tuple[str, int]]:
+    """Return which messages or items hold breakpoints, in their order, and how many."""
+    found = [(one.get("role") or one["type"], json.dumps(one).count(BREAKPOINT)) for one in in_order(sent)]
+    return [one for one in found if one[1]]
+
+
+def in_order(sent: dict[str, Any]) -> list[dict[str, Any]]:
+    turns: list[dict[str, Any]] = sent.get("messages") or sent["input"]
+    return turns
+
+
+BREAKPOINT = '"prompt_cache_breakpoint": {"mode": "explicit"}'
+NEWEST = pytest.mark.parametrize("place", [("openai-chat", "gpt-5.6"), ("openai", "gpt-5.6"), ("azure", "gpt-6")])
+
+
+@NEWEST
+def test_models_that_need_breakpoints_get_them_where_the_client_set_its_marks(place: tuple[str, str]) -> None:
+    result = {"type": "tool_result", "tool_use_id": "c", "content": "Rain.", "cache_control": MARKER}
+    call = {"type": "tool_use", "id": "c", "name": "look", "input": {}}
+    turns: list[Any] = [*TURNS, {"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]
+    sent, told = placed({**MARKED, "messages": turns}, place)
+    of_tool = "tool" if "messages" in sent else "function_call_output"
+    assert breakpoints(sent) == [("system", 1), (of_tool, 1)]
+    assert "instructions" not in sent
+    assert "cache_control" not in json.dumps(sent)
+    assert sent["prompt_cache_key"].startswith("bardo-")
+    assert [(one.asked, one.sent) for one in told] == [("1h", "30m")]
     assert "prompt_cache_retention" not in sent
+
+
+@NEWEST
+def test_the_mark_of_the_whole_is_a_breakpoint_at_its_end(place: tuple[str, str]) -> None:
+    sent, told = placed(AUTOMATIC, place)
+    assert breakpoints(sent) == [("user", 1)]
+    assert BREAKPOINT in json.dumps(in_order(sent)[-1])
+    assert sent["prompt_cache_key"].startswith("bardo-")
+    assert told == []
+
+
+@NEWEST
+def test_of_more_marks_than_breakpoints_the_last_are_kept_and_one_of_the_system(place: tuple[str, str]) -> None:
+    block = {"type": "text", "text": LONG, "cache_control": MARKER}
+    body = {"system": [block, block], "messages": [{"role": "user", "content": [block, block, block]}]}
+    sent, [told] = placed(body, place)
+    assert breakpoints(sent) == [("system", 1), ("user", 2)]
+    assert BREAKPOINT in json.dumps(in_order(sent)[0]["content"][-1])
+    assert "at most 3" in told.why
+
+
+@NEWEST
+def test_marks_of_tools_and_of_what_the_model_said_have_no_breakpoint(place: tuple[str, str]) -> None:
+    tool = {"name": "look", "input_schema": {"type": "object"}, "cache_control": MARKER}
+    said = {"role": "assistant", "content": [{"type": "text", "text": "Yes.", "cache_control": MARKER}]}
+    turns = [TURNS[0], said, {"role": "user", "content": [{"type": "text", "text": "So?", "cache_control": MARKER}]}]
+    sent, [told] = placed({"system": LONG, "tools": [tool], "messages": turns}, place)
+    assert breakpoints(sent) == [("user", 1)]
+    assert BREAKPOINT not in json.dumps(sent["tools"])
+    assert told.sent is None
+    assert told.why.endswith("takes none at such a place")
+
+
+def test_a_mark_of_the_tools_alone_becomes_a_breakpoint_behind_the_system_prompt() -> None:
+    tool = {"name": "look", "input_schema": {"type": "object"}, "cache_control": MARKER}
+    sent, [told] = placed({"system": LONG, "tools": [tool], "messages": TURNS}, ("openai-chat", "gpt-5.6"))
+    assert breakpoints(sent) == [("system", 1)]
+    assert told.sent.keys() == {"markers", "key"}
+
+
+@pytest.mark.parametrize("model", ["gpt-5.4", "gpt-5.6"])
+def test_breakpoints_of_chat_clients_reach_responses(model: str) -> None:
+    part = {"type": "text", "text": LONG, "prompt_cache_breakpoint": {"mode": "explicit"}}
+    raw = json.dumps({"model": model, "messages": [{"role": "user", "content": [part]}]}).encode()
+    row = builtin().provider("openai")
+    assert row is not None
+    target = Target(provider=Provider(id="openai", row=row, base_url="http://x"), model=model)
+    attempt = plan(dialect("openai_chat").decode_request(raw, Arrival()), target)
+    taken = model == "gpt-5.6"
+    assert (BREAKPOINT in json.dumps(json.loads(attempt.wire.body))) is taken
+    assert [one.what for one in attempt.degraded] == ([] if taken else ["prompt_cache_breakpoint"])
+    assert b"prompt_cache_key" not in attempt.wire.body, "who sets breakpoints asks for no key"
 
 
 def test_what_no_provider_can_be_told_is_said_to_be_lost() -> None:

@@ -13,6 +13,8 @@ from bardo.catalog.matching import matches_any, plain_id, specificity
 
 Form = Literal["messages", "converse", "chat", "key"]
 CachePlace = Literal["tools", "system", "messages"]
+CLIENTS_MARKER = "cache_control"
+"""What Anthropic's clients mark what shall be cached by, and OpenRouter's."""
 ALL_PLACES: tuple[CachePlace, ...] = ("tools", "system", "messages")
 
 
@@ -20,8 +22,8 @@ class CachingRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """How some models at some providers are told.
 
     `form`: by markers in blocks of Messages, by blocks of Converse, by markers in parts of Chat Completions, or by a key in a `field`.
-    Markers may stand in `places`, and there are at most `most`. A marker is the field `marker` with
-    this `value`. `long_field` is set to `long_value` where a client's markers ask for an hour.
+    Markers may stand in `places`, and there are at most `most`. A marker is the field `marker` with this `value`, which stands where a
+    client has another one too. `long_field` is set to `long_value` where a client's markers ask for an hour.
     """
 
     providers: tuple[str, ...]
@@ -31,7 +33,7 @@ class CachingRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     places: tuple[CachePlace, ...] = ALL_PLACES
     most: int = 4
     field: str = ""
-    marker: str = "cache_control"
+    marker: str = CLIENTS_MARKER
     value: dict[str, str] = msgspec.field(default_factory=lambda: {"type": "ephemeral"})
     long_field: str = ""
     long_value: str = ""
@@ -63,6 +65,12 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def caching_rules(provider: str, dialect: str, model: str) -> tuple[CachingRule, ...]:
     """Return the rules about a model at a provider (the id of its row) in a dialect."""
     return tuple(rule for rule in _file().rule if rule.fits(provider, dialect, plain_id(model)))
+
+
+@lru_cache(maxsize=1024)
+def breakpoint_rule(provider: str, dialect: str, model: str) -> CachingRule | None:
+    """Return the rule by which a model's markers have a name of their own; None where there is none."""
+    return next((rule for rule in caching_rules(provider, dialect, model) if rule.marker != CLIENTS_MARKER), None)
 
 
 @lru_cache(maxsize=1024)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from bardo.catalog.prompt_caching import CachePlace, CachingRule, caching_rules, least_cached
+from bardo.catalog.prompt_caching import CLIENTS_MARKER, CachePlace, CachingRule, caching_rules, least_cached
 from bardo.dialects.shared.json_values import encode_json
 from bardo.planning.forwarded import with_fields
 from bardo.planning.knowledge import CachingPolicy, Knowledge
@@ -221,10 +221,6 @@ def _changed(value: bytes, changes: dict[str, Any]) -> bytes:
 _OWN_HINTS = (b'"cache_control"', b'"cachePoint"', b'"prompt_cache_breakpoint"')
 
 
-_CLIENTS = "cache_control"
-"""What Anthropic's clients mark what shall be cached by, and OpenRouter's."""
-
-
 class CacheHints(msgspec.Struct, frozen=True, kw_only=True):
     """What bardo added: in which places of the prompt a marker stands, the key, and for how long it is kept; empty where there is none."""
 
@@ -263,31 +259,34 @@ def in_place_of_markers(
 ) -> tuple[WireRequest, CacheHints | None]:
     """Return the request with the hints that its provider takes, where the client marked what shall be cached and that was lost.
 
-    A provider that caches by a key gets one, whatever the configuration says of calls without marks. What is lost says what came instead.
+    A provider that caches by a key gets one, whatever the configuration says of calls without marks. What is lost says what came instead,
+    but not where breakpoints stand for the client's marks: then it is one of these, and the key stands beside the others.
     """
-    lost = next((one for one in wire.degraded if one.what == _CLIENTS), None)
-    if lost is None or (knowledge.caching is not None and not knowledge.caching.markers):
+    lost = next((one for one in wire.degraded if one.what == CLIENTS_MARKER), None)
+    placed = b'"prompt_cache_breakpoint"' in wire.body and (lost is not None or bool(_clients_marks(request)))
+    if not (lost or placed) or (knowledge.caching is not None and not knowledge.caching.markers):
         return with_cache_hints(wire, target, knowledge.caching)
     policy = knowledge.caching or CachingPolicy(tenant=knowledge.tenant)
-    hour = not request.options.private and _asks_hour(request)
+    marks = [] if request.options.private else _clients_marks(request)
+    hour = any(isinstance(one, dict) and one.get("ttl") == "1h" for one in marks)
     wire, hints = with_cache_hints(wire, target, policy, asks_hour=hour)
-    if hints is None:
-        return wire, None
+    if hints is None or placed:
+        return wire, hints
     sent = {name: value for name, value in msgspec.structs.asdict(hints).items() if value}
     why = "the provider is told what to cache in its own way"
     told = [msgspec.structs.replace(one, sent=sent, why=why) if one is lost else one for one in wire.degraded]
     return msgspec.structs.replace(wire, degraded=tuple(told)), hints
 
 
-def _asks_hour(request: Request) -> bool:
-    """Whether a mark of the client asks for an hour, which Anthropic's clients write as `1h`."""
+def _clients_marks(request: Request) -> list[Any]:
+    """Return the marks of Anthropic's clients in a request."""
     carried = [one.carried for one in request.tools]
     for message in request.messages:
         for block in message.blocks:
             inner = block.content if isinstance(block, ToolResultBlock) else ()
             carried += [getattr(one, "carried", None) for one in (block, *inner)]
-    marks = [request.extra.get(_CLIENTS), *(one.fields.get(_CLIENTS) for one in carried if one is not None)]
-    return any(isinstance(one, dict) and one.get("ttl") == "1h" for one in marks)
+    found = [request.extra.get(CLIENTS_MARKER), *(one.fields.get(CLIENTS_MARKER) for one in carried if one is not None)]
+    return [one for one in found if one is not None]
 
 
 def _hinted(

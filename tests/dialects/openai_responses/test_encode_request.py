@@ -226,12 +226,8 @@ LOST: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "choices": ({"choices": 3}, {"n": (3, 1)}),
     "extra": ({"extra": {"thinking_mode": 1}}, {"thinking_mode": (1, None)}),
     "carried": (
-        {
-            "messages": (
-                Message("user", (TextBlock("hi", carried=Carried("anthropic_messages", {"cache_control": 1})),)),
-            )
-        },
-        {"cache_control": (1, None)},
+        {"messages": (Message("user", (TextBlock("hi", carried=Carried("anthropic_messages", {"citations": 1})),)),)},
+        {"citations": (1, None)},
     ),
     "unknown": (
         {"messages": (Message("user", (UnknownBlock("gemini", {"type": "video"}), TextBlock("hi"))),)},

@@ -166,8 +166,9 @@ class MessageWriter:
                 texts.append(block.text)
                 if block.opaque:
                     states += block.opaque
-                if block.carried is not None and self._losses.has_own_fields(block.carried):
-                    plain = False
+                # OpenAI takes no breakpoint in what the model said.
+                if block.carried is not None and (self._own or self._losses.rule is None):
+                    plain = plain and not self._losses.has_own_fields(block.carried)
             elif type(block) is ToolCallBlock:
                 if block.carried is None and not block.opaque:
                     calls.append(call_object(block.id, block.name, argument_text(block.arguments), {}))

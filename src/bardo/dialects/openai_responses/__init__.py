@@ -24,6 +24,7 @@ DIALECT = Dialect(
     stream_framing="sse",
     decode_request=decode_request,
     as_functions=as_functions,
+    marks_messages=frozenset({"cache_control"}),
     own_tools_as_functions=own_tools_as_functions,
     declaration=DECLARATION,
     request_path=lambda request: "responses",

@@ -108,7 +108,7 @@ def _tools(request: Request, losses: Losses) -> JsonObject:
 
 
 def _tool(tool: Tool, asked_in: str, losses: Losses) -> JsonObject | None:
-    own = losses.own_fields(tool.carried)
+    own = fields_for(NAME, tool.carried)
     if tool.hosted:
         if not own:
             losses.lose_tool(tool)
@@ -170,10 +170,10 @@ def _add_storage(body: JsonObject, *, thinks: bool, kept: bool) -> None:
 def _input(request: Request, row: ProviderRow, losses: Losses) -> tuple[str, list[JsonObject]]:
     """Return the instructions and the input items. Leading system messages are instructions, unless they came as items.
 
-    Where there is nothing else, the last one is an item: instructions without input are refused.
+    Where there is nothing else, the last one is an item: instructions without input are refused. Those with a marker are items too.
     """
     leading = 0
-    while leading < len(request.messages) and _is_instruction(request.messages[leading]):
+    while leading < len(request.messages) and _is_instruction(request.messages[leading], losses):
         leading += 1
     if 0 < leading == len(request.messages) and request.dialect != NAME:
         leading -= 1
@@ -184,8 +184,11 @@ def _input(request: Request, row: ProviderRow, losses: Losses) -> tuple[str, lis
     return "\n\n".join(instructions), writer.items
 
 
-def _is_instruction(message: Message) -> bool:
-    plain = all(isinstance(block, TextBlock) for block in message.blocks)
+def _is_instruction(message: Message, losses: Losses) -> bool:
+    plain = all(
+        isinstance(block, TextBlock) and (losses.rule is None or not losses.has_own_fields(block.carried))
+        for block in message.blocks
+    )
     return message.role == "system" and plain and "role" not in fields_for(NAME, message.carried)
 
 
@@ -206,6 +209,17 @@ class _ItemWriter:
             self._prompt(message)
 
     def _prompt(self, message: Message) -> None:
+        """Add the items of the system or the user; a marker of the message as a whole stands at the end of the last of them."""
+        before = len(self.items)
+        self._add_items(message)
+        if message.carried is None or self._own or len(self.items) == before:
+            return
+        last = self.items[-1]
+        held = "output" if "output" in last else "content"
+        if last.get(held) and (marks := self._losses.own_fields(message.carried)):
+            last[held] = _marked(last[held], marks)
+
+    def _add_items(self, message: Message) -> None:
         parts: list[JsonObject] = []
         for block in message.blocks:
             if isinstance(block, ToolResultBlock):
@@ -226,11 +240,11 @@ class _ItemWriter:
         match block:
             case TextBlock() | RefusalBlock():
                 self._lose_states(block.opaque if isinstance(block, TextBlock) else ())
-                return {"type": "input_text", "text": block.text, **fields_for(NAME, block.carried)}
+                return {"type": "input_text", "text": block.text, **self._losses.own_fields(block.carried)}
             case ImageBlock():
                 url = block.url or f"data:{block.media_type};base64,{block.data}"
                 detail = {"detail": block.detail} if block.detail else {}
-                return {"type": "input_image", "image_url": url, **detail, **fields_for(NAME, block.carried)}
+                return {"type": "input_image", "image_url": url, **detail, **self._losses.own_fields(block.carried)}
             case DocumentBlock():
                 return self._document(block)
             case UnknownBlock(dialect=dialect, value=value) if dialect == NAME and isinstance(value, dict):
@@ -259,6 +273,8 @@ class _ItemWriter:
         parts = [part for one in block.content if (part := self._part(one)) is not None]
         output = block.text if not parts or (len(parts) == 1 and parts[0].keys() == _PLAIN) else parts
         own = fields_for(NAME, block.carried)
+        if not self._own and output and block.carried is not None and (marks := self._losses.own_fields(block.carried)):
+            output = _marked(output, marks)
         told = {} if own.get("type") == TOOL_SEARCH_OUTPUT else {"output": output}
         self.items.append({"type": "function_call_output", "call_id": block.call_id, **told, **own})
 
@@ -361,6 +377,12 @@ class _ItemWriter:
     def _replays_text(self, native: dict[str, str]) -> bool:
         # OpenAI refuses plain text beside its ciphertext; servers that have no ciphertext need the text.
         return "encrypted" not in native and (self._row.quirks.replay != "none" or (self._own and "id" in native))
+
+
+def _marked(content: str | list[JsonObject], marks: JsonObject) -> list[JsonObject]:
+    """Return the content of an item with the fields of a marker in its last part."""
+    *parts, last = [{"type": "input_text", "text": content}] if isinstance(content, str) else content
+    return [*parts, {**last, **marks}]
 
 
 def _begins_message(block: TextBlock | RefusalBlock, first: TextBlock | RefusalBlock) -> bool:

@@ -14,6 +14,7 @@ from typing import Any, Literal, Protocol
 import msgspec
 
 from bardo.catalog.endpoint_choice import dialect_models
+from bardo.catalog.prompt_caching import breakpoint_rule
 from bardo.catalog.request_shapes import shape_at
 from bardo.catalog.rows import EmbedEndpoint, ProviderRow
 from bardo.dialects.shared.declaration import Declaration, ReplyDeclaration
@@ -487,7 +488,8 @@ class Dialect:
     def _no_losses(self, request: Request, row: ProviderRow | None = None) -> Losses:
         declaration = self._declaration(request)
         markers = None if row is None else row.quirks.markers or dialect_models(self.name, request.model).markers
-        return Losses(declaration, markers=markers)
+        rule = None if row is None else breakpoint_rule(row.id, self.name, request.model)
+        return Losses(declaration, markers=markers, rule=rule)
 
     def _declaration(self, request: Request) -> Declaration:
         return self.declaration if self.wraps is None else self.wraps(request.model).declaration

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from bardo.catalog.fragments import merge_fields
+from bardo.catalog.prompt_caching import CLIENTS_MARKER, CachingRule
 from bardo.catalog.rows import ProviderRow
 from bardo.catalog.shared_fields import ListSwitch, SharedFields, not_granted, shared_between
 from bardo.dialects.shared.declaration import Check, Checks, Declaration
@@ -31,6 +32,8 @@ from bardo.values.degradation import Degradation
 from bardo.values.request import HistoryFacts, Request, Sampling, Tool
 
 _NO_SAMPLING = Sampling()
+_MOST_BREAKPOINTS = 80
+"""How many breakpoints of a conversation OpenAI looks at (openai 3.57.0, `PromptCacheOptions`, 2026-11)."""
 
 
 def _is_null(value: object) -> bool:
@@ -49,8 +52,14 @@ def _members(carried: Carried) -> Iterable[tuple[str, Any]]:
 class Losses:
     """Collects the degradations of one request for a dialect. Those of one name and key are one."""
 
-    def __init__(self, declaration: Declaration, *, markers: Mapping[str, int] | None = None) -> None:
+    def __init__(
+        self, declaration: Declaration, *, markers: Mapping[str, int] | None = None, rule: CachingRule | None = None
+    ) -> None:
         self.declaration = declaration
+        self.rule = rule
+        """How markers are written that have another name here; None where they go as they are."""
+        if rule is not None:
+            markers = {CLIENTS_MARKER: rule.most, rule.marker: _MOST_BREAKPOINTS}
         self._markers = markers or declaration.markers
         self._offered: dict[str, int] = {}
         self.dialect = declaration.dialect
@@ -61,7 +70,7 @@ class Losses:
 
     def anew(self) -> Losses:
         """Return losses for the same dialect, none of which is known yet."""
-        return Losses(self.declaration, markers=self._markers)
+        return Losses(self.declaration, markers=self._markers, rule=self.rule)
 
     @property
     def empty(self) -> bool:
@@ -142,7 +151,13 @@ class Losses:
         """Return the fields of this dialect, and markers of others that it has too; the driver reports the rest."""
         if carried is None or carried.dialect == self.dialect:
             return {} if carried is None else carried.fields
-        return {name: value for name, value in _members(carried) if self._takes_marker(name, value)}
+        taken = {name: value for name, value in _members(carried) if self._takes_marker(name, value)}
+        if self.rule is None or (mark := taken.pop(CLIENTS_MARKER, None)) is None:
+            return taken
+        if isinstance(mark, dict) and mark.get("ttl") == "1h":
+            why = f"{self.declaration.title} keeps a breakpoint for 30 minutes at least"
+            self.lose(CLIENTS_MARKER, "1h", why, sent="30m", key="ttl")
+        return {self.rule.marker: self.rule.value, **taken}
 
     def has_own_fields(self, carried: Carried | None) -> bool:
         """Whether `own_fields` would return some, as far as no marker is one too many."""
