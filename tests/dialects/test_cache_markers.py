@@ -216,6 +216,17 @@ def test_cache_points_are_markers_of_what_stands_before_them() -> None:
     assert of_converse("bedrock", CLAUDE)[1] == []
 
 
+def test_cache_points_are_markers_for_claude_by_invoke_and_stay_what_they_are_for_nova() -> None:
+    body, lost = of_converse("bedrock-invoke", CLAUDE)
+    assert lost == []
+    assert body["system"][0]["cache_control"] == body["tools"][0]["cache_control"] == {**MARK, "ttl": "1h"}
+    assert [("cache_control" in str(one)) for one in body["messages"]] == [True, False, True]
+    body, lost = of_converse("bedrock-invoke", "amazon.nova-pro-v1:0")
+    assert lost == []
+    assert body["system"] == [{"text": "Be brief."}, HOUR]
+    assert [str(one["content"]).count("cachePoint") for one in body["messages"]] == [1, 0, 1]
+
+
 def test_a_cache_point_with_nothing_before_it_is_reported() -> None:
     body = {"messages": [{"role": "user", "content": [POINT, {"text": "Hi."}]}]}
     request = dialect("bedrock_converse").decode_request(msgspec.json.encode(body), Arrival(model="m"))

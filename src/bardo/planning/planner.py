@@ -541,9 +541,9 @@ def as_functions(request: Request, row: ProviderRow, *, may_forward: bool) -> tu
     """Return the request with plain functions where the target is not known to take other tools, and whether it may be forwarded still."""
     if not request.dialect or (row.quirks.own_tools and request.dialect == row.dialect):
         return request, may_forward
-    spoken = dialect(row.dialect).declaration.speaks
-    own = dialect(request.dialect)
-    if request.dialect not in spoken:
+    target, own = dialect(row.dialect), dialect(request.dialect)
+    # What is wrapped is of the dialect of the model's payload, and no client's own.
+    if target.wraps is not None or request.dialect not in target.declaration.speaks:
         return own.as_functions(request), may_forward
     plain = own.own_tools_as_functions(request)
     return plain, may_forward and plain is request
