@@ -102,6 +102,13 @@ def test_searches_of_the_history_are_calls_of_the_function_and_their_results() -
 
 
 _CALL = {"type": "tool_use", "id": "c", "name": "get_weather", "input": {}}
+
+
+def _made(key: str) -> list[dict[str, Any]]:
+    """Return a search that bardo made, in the round that its id begins with."""
+    return searched(f"srvtoolu_bardo{key}", "get_weather")
+
+
 _ONE, _TWO = searched("s1", "get_weather"), searched("s2", "list_files")
 
 
@@ -110,6 +117,8 @@ _ONE, _TWO = searched("s1", "get_weather"), searched("s2", "list_files")
     [
         pytest.param([*_ONE, *_TWO], [["s1"], ["s1"], ["s2"], ["s2"]], id="one after the other"),
         pytest.param([_ONE[0], _TWO[0], _ONE[1], _TWO[1]], [["s1", "s2"], ["s1", "s2"]], id="both at once"),
+        pytest.param([*_made("01s1"), *_made("01s2")], [["s1", "s2"], ["s1", "s2"]], id="both of one round"),
+        pytest.param([*_made("01s1"), *_made("02s2")], [["s1"], ["s1"], ["s2"], ["s2"]], id="of two rounds"),
         pytest.param([_CALL, *_ONE, *_TWO], [["c", "s1", "s2"], ["s1", "s2"], ["c"]], id="beside a client's call"),
         pytest.param([_ONE[1]], [["s1"]], id="a result alone"),
         pytest.param([_ONE[0], *_TWO, *_TWO], [["s1", "s2"], ["s2"], ["s2"], ["s2"]], id="one without a result"),

@@ -108,9 +108,12 @@ class SearchTurns:
         self._client_is_called = self._client_is_called or isinstance(block, ToolCallBlock)
         self._said.append(block)
 
-    def call(self, search: ToolCallBlock) -> Iterator[Message]:
-        """Take a search, which is answered within the message if at all, and yield the turns that are complete before it."""
-        if self._results and not self._client_is_called:
+    def call(self, search: ToolCallBlock, *, joins: bool = False) -> Iterator[Message]:
+        """Take a search, which is answered within the message if at all, and yield the turns that are complete before it.
+
+        `joins`: the model made it in the turn of the one before.
+        """
+        if self._results and not self._client_is_called and not joins:
             yield from self.end()
         self._said.append(search)
 

@@ -202,6 +202,7 @@ def _as_calls(
         return
     turns = SearchTurns(message)
     waiting: deque[str] = deque()
+    last = ""
     for block in message.blocks:
         part = _part(block, read)
         if part is None:
@@ -211,7 +212,9 @@ def _as_calls(
             called = part.id or f"search_{next(unnamed)}"
             if not part.id:
                 waiting.append(called)
-            yield from turns.call(ToolCallBlock(id=called, name=tool, arguments=arguments))
+            joins = bool(part.round) and part.round == last
+            last = part.round
+            yield from turns.call(ToolCallBlock(id=called, name=tool, arguments=arguments), joins=joins)
         elif part.found is not None:
             found = [deferred.get(name) or Tool(name=name) for name in part.found]
             content = (TextBlock(found_text(found)),)

@@ -366,7 +366,7 @@ class ToolSearchFunction:
     def __init__(self, plan: ToolSearchPlan, request: Request) -> None:
         self._plan = plan
         self._request = request
-        self._searches = 0
+        self._searches = self._round = self._next_block = 0
         self._loaded: dict[str, Tool] = {}
         self.names = frozenset({plan.tool})
 
@@ -386,11 +386,15 @@ class ToolSearchFunction:
         self._loaded |= {tool.name: tool for tool in found if tool.name not in self._loaded}
         declared = dialect(self._request.dialect).reply
         form = None if declared is None else declared.tool_searches
-        # The model's own id, so that it reads the same call in its next turn, and the prompt that was cached.
-        key = f"{self._searches:02d}{_NO_ID.sub('', call.id)[-_MOST_ID:]}"
+        # Searches of one answer of the model stand in blocks behind each other, and what a later answer says behind a block of its own.
+        if not self._round or block != self._next_block:
+            self._round += 1
+        # The round and the model's own id, so that it reads the same turn the next time, and the prompt that was cached.
+        key = f"{self._round:02d}{_NO_ID.sub('', call.id)[-_MOST_ID:]}"
         names = [tool.name for tool in found]
         values = [] if form is None else form.write(self._request, key, self._plan.tool, arguments, names, error)
         events = tuple(UnknownContent(block + at, self._request.dialect, value) for at, value in enumerate(values))
+        self._next_block = block + len(events)
         content = (TextBlock(found_text(found, error)),)
         result = ToolResultBlock(call_id=call.id, name=self._plan.tool, content=content, is_error=bool(error))
         return OwnResult(result, events)

@@ -164,6 +164,43 @@ def test_a_client_of_openais_finds_a_function_of_a_namespace_and_calls_it(provid
         assert after == [[*before, "crm__get_weather"]] * 2
 
 
+def two_searches(name: str, tool: str) -> Script:
+    both = tuple(ToolCall(name, {"query": words}) for words in ("weather", "letter"))
+    call = Turn(tool_calls=(ToolCall(tool, {"city": "Paris"}),))
+    return Script((Turn(text="I look.", tool_calls=both), call, Turn(text="It is sunny.")), in_order=True)
+
+
+def assert_cached_again(running: House) -> None:
+    """Assert that the third request begins as the second one was."""
+    _, before, after = [json.loads(incoming.raw)["messages"] for incoming in running.arrived("mistral")]
+    assert [one["role"] for one in before] == ["user", "assistant", "tool", "tool"]
+    assert said(after)[: len(before)] == said(before)
+
+
+def test_two_searches_of_one_turn_are_one_turn_again_for_a_client_of_claudes() -> None:
+    upstream = Remembering("mistral", script=two_searches("tool_search_tool_bm25", "get_weather"))
+    with house([upstream]) as running, claude(running) as client:
+        asked: dict[str, Any] = {"model": model_of("mistral"), "tools": CLAUDE_TOOLS}
+        turns: list[Any] = [{"role": "user", "content": "The weather in Paris?"}]
+        found = ask_claude(client, stream=False, messages=turns, **asked)
+        answer: dict[str, Any] = {"type": "tool_result", "tool_use_id": found.content[-1].id, "content": "sunny"}
+        turns += [{"role": "assistant", "content": dumped(found.content)}, {"role": "user", "content": [answer]}]
+        ask_claude(client, stream=False, messages=turns, **asked)
+        assert_cached_again(running)
+
+
+def test_two_searches_of_one_turn_are_one_turn_again_for_a_client_of_openais() -> None:
+    upstream = Remembering("mistral", script=two_searches("tool_search", "crm__get_weather"))
+    with house([upstream]) as running, openai_client(running.address) as client:
+        asked: dict[str, Any] = {"model": model_of("mistral"), "tools": OPENAI_TOOLS, "store": False}
+        items: list[Any] = [{"role": "user", "content": "The weather in Paris?"}]
+        found = client.responses.create(input=items, **asked).output
+        result = {"type": "function_call_output", "call_id": dumped(found)[-1]["call_id"], "output": "sunny"}
+        sent_back = [{name: value for name, value in one.items() if name != "id"} for one in dumped(found)]
+        client.responses.create(input=[*items, *sent_back, result], **asked)
+        assert_cached_again(running)
+
+
 def test_a_model_that_only_searches_is_stopped_and_told() -> None:
     upstream = Remembering("gemini", script=Script((search("tool_search_tool_bm25", query="weather"),)))
     with house([upstream]) as running, claude(running) as client:

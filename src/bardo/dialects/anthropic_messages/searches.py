@@ -102,21 +102,23 @@ def _tool_search_asked(tool: Tool) -> Literal["regex", "words", ""]:
 def _decode_tool_search(block: JsonObject) -> ToolSearchPart | None:
     if block.get("type") == _CALL and block.get("name") in _TOOL_KINDS:
         given = block.get("input")
-        return ToolSearchPart(id=_called(block.get("id")), arguments=given if isinstance(given, dict) else {})
+        called, number = _called(block.get("id"))
+        return ToolSearchPart(id=called, round=number, arguments=given if isinstance(given, dict) else {})
     if block.get("type") != _TOOLS_FOUND:
         return None
     content = block.get("content")
     listed = content.get("tool_references") if isinstance(content, dict) else None
     names = [one.get("tool_name") for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
     return ToolSearchPart(
-        id=_called(block.get("tool_use_id")), found=tuple(name for name in names if isinstance(name, str))
+        id=_called(block.get("tool_use_id"))[0], found=tuple(name for name in names if isinstance(name, str))
     )
 
 
-def _called(use: JsonValue) -> str:
-    """Return the id of a model's call: in an id of bardo's own it stands behind the number of the search."""
+def _called(use: JsonValue) -> tuple[str, str]:
+    """Return the id of a model's call, and its round: in an id of bardo's own it stands behind the number of the round."""
     name = _id(use)
-    return name[len(_OWN_ID) + 2 :] or name if name.startswith(_OWN_ID) else name
+    key = name.removeprefix(_OWN_ID)
+    return (key[2:] or name, key[:2]) if key != name else (name, "")
 
 
 def _write_tool_search(

@@ -480,6 +480,9 @@ def only_text(arguments: str) -> str:
     return value if isinstance(value, str) else arguments
 
 
+_OWN_CALL = "bardo"
+
+
 def _asked_search(tool: Tool) -> Literal["regex", "words", ""]:
     fields = fields_for(NAME, tool.carried) if tool.hosted else {}
     return "words" if fields.get("type") == SEARCH and fields.get("execution") != "client" else ""
@@ -490,10 +493,12 @@ def _search_reader(request: Request) -> Callable[[JsonObject], ToolSearchPart | 
 
     def read(item: JsonObject) -> ToolSearchPart | None:
         # OpenAI's own searches have no call_id, and each of their items its own id, which Codex leaves out.
-        kind, called = item.get("type"), str(item.get("call_id") or "")
+        kind, called, number = item.get("type"), str(item.get("call_id") or ""), ""
+        if (key := called.removeprefix(_OWN_CALL)) != called:
+            called, number = key[2:] or called, key[:2]
         if kind == "tool_search_call":
             given = item.get("arguments")
-            return ToolSearchPart(id=called, arguments=given if isinstance(given, dict) else {})
+            return ToolSearchPart(id=called, round=number, arguments=given if isinstance(given, dict) else {})
         if kind != TOOL_SEARCH_OUTPUT:
             return None
         forms = [tool.form for value in tools_of(item) for tool in _of_value(value)]
@@ -536,8 +541,7 @@ def _write_search(
             )
         elif known is not None:
             tools.append(known.fields)
-    # Behind the number of the search stands the id of the model's own call.
-    status = {"call_id": key[2:] or key, "execution": "server", "status": "incomplete" if error else "completed"}
+    status = {"call_id": f"{_OWN_CALL}{key}", "execution": "server", "status": "incomplete" if error else "completed"}
     return [
         {"type": "tool_search_call", "id": f"tsc_bardo_{key}", "arguments": arguments, **status},
         {"type": TOOL_SEARCH_OUTPUT, "id": f"tso_bardo_{key}", "tools": tools, **status},

@@ -147,10 +147,12 @@ class SearchForm:
 class ToolSearchPart(msgspec.Struct, frozen=True, kw_only=True):
     """One block of a search for tools in a history: the call `id` with its `arguments`, or the names of the tools that it `found`.
 
-    The `id` is empty where the dialect's searches have none: what was found belongs to the call before it.
+    The `id` is empty where the dialect's searches have none: what was found belongs to the call before it. Calls of one `round`, where that
+    is known, are of one answer of the model.
     """
 
     id: str
+    round: str = ""
     arguments: JsonObject | None = None
     found: tuple[str, ...] | None = None
 
@@ -161,7 +163,7 @@ class ToolSearchForm:
 
     `asked` says of a tool of a request by what it searches, empty for any other tool. `reader` returns, for a request, what reads a block
     of its history, None for a block that is no part of a search. `write` gives the blocks of a search: for a request, a key (the number of
-    the search in two digits, and the id of the model's call, which `reader` finds again), the name of the search tool, the arguments, what
+    the round in two digits, and the id of the model's call, which `reader` finds again), the name of the search tool, the arguments, what
     was found, and an error in Anthropic's words, empty where there is none.
     """
 
