@@ -182,8 +182,13 @@ def test_costs_by_what_clients_name() -> None:
         sums = {one[by]: one["cost_nanos"] for one in bardo("costs", "--by", by, "--json").json["totals"] if one[by]}
         assert sums == expected
     shown = bardo("costs", "--by", "agent").out
-    line = next(one for one in shown.splitlines() if "codex" in one)
-    assert "90" in line
-    assert "$2.00" in line
-    assert {"cached", "saved"} <= set(shown.splitlines()[0].split())
+    head, line = (one.split() for one in shown.splitlines() if "agent" in one or "codex" in one)
+    cells = dict(zip(head, line, strict=False))
+    assert (cells["calls"], cells["in"], cells["cached"], cells["saved"]) == ("2", "200", "90", "$2.00")
     assert bardo("costs", "--by", "agent", "--since", "2024-10-05", "--json").json["totals"][0]["agent"] == ""
+    for by in ("agent", "session"):
+        head, line, *_ = (one.split() for one in bardo("costs", "--cache", "--by", by).out.splitlines())
+        assert head[-5:] == ["calls", "in", "cached", "written", "saved"]
+        assert line[-5:] == ["2", "200", "90", "–", "$2.00"], "where most was saved stands first"
+        assert bardo("costs", "--cache", "--by", by, "--json").json["by"] == (["key", by] if by == "session" else [by])
+    assert "no costs by cause" in bardo("costs", "--cache", "--by", "cause").err

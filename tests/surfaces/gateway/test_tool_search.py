@@ -195,8 +195,8 @@ def test_two_searches_of_one_turn_are_one_turn_again_for_a_client_of_openais() -
         asked: dict[str, Any] = {"model": model_of("mistral"), "tools": OPENAI_TOOLS, "store": False}
         items: list[Any] = [{"role": "user", "content": "The weather in Paris?"}]
         found = client.responses.create(input=items, **asked).output
-        result = {"type": "function_call_output", "call_id": dumped(found)[-1]["call_id"], "output": "sunny"}
-        sent_back = [{name: value for name, value in one.items() if name != "id"} for one in dumped(found)]
+        result: Any = {"type": "function_call_output", "call_id": dumped(found)[-1]["call_id"], "output": "sunny"}
+        sent_back: list[Any] = [{name: value for name, value in one.items() if name != "id"} for one in dumped(found)]
         client.responses.create(input=[*items, *sent_back, result], **asked)
         assert_cached_again(running)
 

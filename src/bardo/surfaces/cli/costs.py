@@ -1,4 +1,4 @@
-"""`bardo costs`: what calls cost, by provider, time, subsystem or cause; with `--cache`, what prompt caches read, wrote and saved."""
+"""`bardo costs`: what calls cost, by provider, time, subsystem or cause; with `--cache`, what prompt caches saved."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from bardo.surfaces.render.costs import (
     CAUSE,
     CAUSE_CSV_COLUMNS,
     CSV_COLUMNS,
+    caches_table,
     cause_records,
     causes_table,
     cost_records,
@@ -74,7 +75,9 @@ def costs(
     until: Annotated[
         str | None, typer.Option("--until", metavar="TIME", help="Only calls before then, written like --since.")
     ] = None,
-    cache: Annotated[bool, typer.Option("--cache", help="Show what prompt caches read, wrote and saved.")] = False,
+    cache: Annotated[
+        bool, typer.Option("--cache", help="Show what prompt caches read, wrote and saved, also --by what.")
+    ] = False,
     as_json: AsJson = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV, for spreadsheets.")] = False,
     config: Config = None,
@@ -88,7 +91,9 @@ def costs(
     common, by_cause = read_dimensions(by)
     now = time.time()
     begin, end = since_time(since, now), since_time(until, now, option="--until")
-    if cache:
+    if cache and by_cause:
+        raise InvalidRequest("--cache has no costs by cause", hint="leave cause out of --by")
+    if cache and not by:
         show_cache(log_path(load_settings(config)), begin, as_json=as_json)
         return
     with LogReader(log_path(load_settings(config)), journals=True) as reader:
@@ -102,5 +107,5 @@ def costs(
     elif not groups:
         print_stderr("no calls")
     else:
-        show((causes_table if by_cause else costs_table)(records, common))
+        show((caches_table if cache else causes_table if by_cause else costs_table)(records, common))
         show_text(f"\n{totals_text(groups)}")

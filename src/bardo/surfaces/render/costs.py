@@ -194,15 +194,26 @@ def costs_table(records: Sequence[dict[str, Any]], by: Sequence[Dimension]) -> T
         "calls": 0,
         "failed": 4,
         "in": 0,
-        "cached": 6,
         "out": 0,
         "thinking": 3,
         "cost": 0,
+        "cached": 6,
         "saved": 7,
         "difference": 5,
     }
     columns = (*_common_columns(by), *(Column(head, right=True, drop=drop) for head, drop in heads.items()), Column(""))
     return table(columns, ((*_common_cells(one, by), *_cells(one)) for one in records))
+
+
+def caches_table(records: Sequence[dict[str, Any]], by: Sequence[Dimension]) -> TextTable:
+    """Return what prompt caches read, wrote and saved in each group, that in which they saved most first."""
+    heads = ("calls", "in", "cached", "written", "saved")
+    names = ("calls", "input_tokens", "cached_input_tokens", "cache_write_tokens")
+    ordered = sorted(records, key=lambda one: -(one["saved_usd"] or 0))
+    rows = [
+        (*_common_cells(one, by), *(count(one[name]) for name in names), dollars(one["saved_usd"])) for one in ordered
+    ]
+    return table((*_common_columns(by), *(Column(head, right=True) for head in heads)), rows)
 
 
 def causes_table(records: Sequence[dict[str, Any]], by: Sequence[Dimension]) -> TextTable:
