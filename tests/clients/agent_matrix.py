@@ -36,7 +36,6 @@ class Ways:
     picture: tuple[str, ...] = ()
     opens_picture: str = ""
     stops_when_cut: bool = False
-    environment: Mapping[str, str] = field(default_factory=dict)
     left_out: Mapping[str, str] = field(default_factory=dict)
 
     def arguments(self, question: str, *further: str) -> tuple[str, ...]:
@@ -49,8 +48,7 @@ class Ways:
 WAYS = {
     ways.agent.name: ways
     for ways in (
-        # Where a key is refused it asks ten times more, which takes it three minutes.
-        Ways(AGENTS["claude"], ("--continue",), opens_picture="Read", environment={"CLAUDE_CODE_MAX_RETRIES": "2"}),
+        Ways(AGENTS["claude"], ("--continue",), opens_picture="Read"),
         Ways(AGENTS["codex"], ("resume", "--last"), picture=("--image", PICTURE)),
         # A title of its own, since it asks the model for one beside the first question.
         Ways(

@@ -10,7 +10,7 @@ import threading
 from base64 import b64decode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -100,9 +100,8 @@ class Cell:
 
     def start(self, question: str, *further: str) -> subprocess.Popen[str]:
         """Start the agent with a question; `further` are the arguments of a mode."""
-        agent = replace(self.ways.agent, environment={**self.ways.agent.environment, **self.ways.environment})
         arguments = self.ways.arguments(question, *further)
-        return start_agent(agent, self.running.address, model_of(self.provider), arguments, self.folder)
+        return start_agent(self.ways.agent, self.running.address, model_of(self.provider), arguments, self.folder)
 
     def ask(self, question: str, *further: str, works: bool = True) -> Ended:
         """Run the agent to its end; it `works` where its exit code says so."""

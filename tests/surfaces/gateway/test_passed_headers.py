@@ -59,6 +59,18 @@ def test_a_refusal_says_whether_and_when_to_try_again(stream: bool) -> None:
     assert said.headers["x-should-retry"] == "false"
 
 
+@whole_and_streamed
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_refused_key_is_not_worth_another_try(client: str, stream: bool) -> None:
+    said = answered(client, status=401, stream=stream)
+    assert (said.status, said.headers["x-should-retry"]) == (401, "false")
+
+
+def test_a_provider_that_wants_a_refused_key_tried_again_is_heeded() -> None:
+    said = answered("anthropic_messages", status=401, stream=False, x_should_retry="true")
+    assert said.headers["x-should-retry"] == "true"
+
+
 def test_a_date_to_try_again_at_is_told_in_seconds() -> None:
     said = answered("openai_chat", status=429, stream=False, retry_after="Wed, 21 Oct 2015 07:28:00 GMT")
     assert said.headers["retry-after"] == "0"

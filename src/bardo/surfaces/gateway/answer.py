@@ -290,9 +290,6 @@ def error_headers(problem: BardoError, language: str) -> list[tuple[str, str]]:
         if problem.retry_after is not None:
             headers.append(("retry-after", str(max(1, ceil(problem.retry_after)))))
         headers.append(("x-bardo-limit", problem.limit))
-    if isinstance(problem, OverBudget):
-        # Clients that try again what has status 429 would do so all day.
-        headers.append(("x-should-retry", "false"))
     if isinstance(problem, Overloaded):
         headers.append(("retry-after", str(_SECONDS_WHEN_OVERLOADED)))
     if isinstance(problem, MethodNotAllowed):
@@ -302,9 +299,10 @@ def error_headers(problem: BardoError, language: str) -> list[tuple[str, str]]:
     if isinstance(problem, UpgradeRequired):
         # HTTP wants the protocol that is served named; what is asked without an upgrade is served (RFC 9110, section 15.5.22).
         headers += [("upgrade", "HTTP/1.1"), ("connection", "upgrade"), ("sec-websocket-version", "13")]
-    if isinstance(problem, UnusableAnswer):
-        # bardo has asked again already; OpenAI's and Anthropic's libraries would do so twice more.
-        headers.append(("x-should-retry", "false"))
+    if isinstance(problem, OverBudget | UnusableAnswer) or problem.status == 401:
+        # Clients that try again what has status 429 would do so all day, Claude Code a refused key for three minutes, and OpenAI's and
+        # Anthropic's libraries what bardo has asked again already.
+        headers += [] if "x-should-retry" in dict(headers) else [("x-should-retry", "false")]
     return headers
 
 
