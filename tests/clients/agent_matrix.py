@@ -57,7 +57,6 @@ WAYS = {
             always=("--title", "note"),
             picture=("--file", PICTURE),
             stops_when_cut=True,
-            left_out=dict.fromkeys(("compacted", "401", "429", "overloaded"), "not tried yet"),
         ),
     )
 }
