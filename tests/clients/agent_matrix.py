@@ -26,8 +26,8 @@ PICTURE = "picture.png"
 class Ways:
     """An agent, and the arguments that put it into a mode; they go before those of its question, behind its own command.
 
-    `opens_picture` is the tool by which its model opens a picture, where `picture` are no arguments for one. `stops_when_cut`: it shows the
-    error, and does not ask again. `left_out` says of modes why they are not run.
+    `opens_picture` is the tool by which its model opens a picture, `names_picture` how its question names one, where `picture` are no
+    arguments for one. `stops_when_cut`: it shows the error, and does not ask again. `left_out` says of modes why they are not run.
     """
 
     agent: Agent
@@ -35,6 +35,7 @@ class Ways:
     always: tuple[str, ...] = ()
     picture: tuple[str, ...] = ()
     opens_picture: str = ""
+    names_picture: str = ""
     stops_when_cut: bool = False
     left_out: Mapping[str, str] = field(default_factory=dict)
 
@@ -50,6 +51,7 @@ WAYS = {
     for ways in (
         Ways(AGENTS["claude"], ("--continue",), opens_picture="Read"),
         Ways(AGENTS["codex"], ("resume", "--last"), picture=("--image", PICTURE)),
+        Ways(AGENTS["gemini"], ("--resume", "latest"), names_picture=f" @{PICTURE}"),
         # A title of its own, since it asks the model for one beside the first question.
         Ways(
             AGENTS["opencode"],

@@ -133,7 +133,9 @@ def cell(
     simulator = StallingSimulator(provider, script=Script(turns(WAYS[name]), in_order=in_order))
     keeper = ReplayKeeper(MemoryStore())
     try:
-        with house([simulator], replay=keeper, gateway={"max_body_bytes": 8_000_000}) as running:
+        # Gemini CLI has its conversation summed up by gemini-3.1-pro-preview-customtools, also where another model is chosen.
+        toml = f'[aliases]\n"gemini-3*" = "{model_of(provider)}"'
+        with house([simulator], replay=keeper, gateway={"max_body_bytes": 8_000_000}, toml=toml) as running:
             yield Cell(WAYS[name], provider, simulator, running, folder)
     finally:
         keeper.close()
@@ -221,15 +223,28 @@ def test_the_user_interrupts_an_agent(name: str, provider: str, tmp_path: Path) 
 
 @each_agent("compacted")
 def test_an_agent_goes_on_from_its_own_summary(name: str, provider: str, tmp_path: Path) -> None:
-    # Claude Code is told to, the others do it by themselves when so many tokens were counted.
-    counted = None if name == "claude" else Usage(input_tokens=195_000, answer_tokens=2_000, reasoning_tokens=10)
-    told = (ANSWER,) if name == "claude" else ()
-    turns = lambda ways: (looks(ways, "cat note.txt", usage=counted), *told, Turn(text=SUMMARY), ANSWER)  # noqa: E731
+    # Claude Code is told to, Gemini CLI does it in a later run from a share of its window on, the others when so many tokens were counted.
+    counted = Usage(input_tokens=195_000, answer_tokens=2_000, reasoning_tokens=10)
+    summed_up = {
+        "claude": (ANSWER, Turn(text=SUMMARY)),
+        # It has its summary looked over.
+        "gemini": (ANSWER, Turn(text=SUMMARY), Turn(text=SUMMARY)),
+    }
+    usage = None if name in summed_up else counted
     limit = ("-c", "model_auto_compact_token_limit=20000") if name == "codex" else ()
+
+    def turns(ways: Ways) -> tuple[Turn, ...]:
+        return looks(ways, "cat note.txt", usage=usage), *summed_up.get(name, (Turn(text=SUMMARY),)), ANSWER
+
     with cell(name, provider, tmp_path, turns, in_order=True) as one:
         assert "forty-two" in one.ask(QUESTION, *limit).out
-        if told:
+        if name == "claude":
             one.ask("/compact", *one.ways.resume)
+        if name == "gemini":
+            settings = tmp_path / "home" / one.ways.agent.own_settings[0]
+            own = json.loads(settings.read_text())
+            settings.write_text(json.dumps({**own, "model": {"compressionThreshold": 0.00001}}))
+        if name in summed_up:
             assert "forty-two" in one.ask("And then?", *one.ways.resume).out
         last = json.dumps(one.asked[-1])
         assert set(one.statuses) == {200}
@@ -244,7 +259,7 @@ def test_an_agent_shows_a_picture(name: str, provider: str, tmp_path: Path) -> N
         return (Turn(tool_calls=(opened,)), ANSWER) if ways.opens_picture else (ANSWER,)
 
     with cell(name, provider, tmp_path, turns) as one:
-        assert "forty-two" in one.ask("What is in the picture?", *one.ways.picture).out
+        assert "forty-two" in one.ask(f"What is in the picture?{one.ways.names_picture}", *one.ways.picture).out
         last = one.asked[-1]
     field, media_type = PICTURE_FIELDS[provider]
     pictures = [
