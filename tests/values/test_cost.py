@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bardo.values.usage import UNKNOWN_COST, CallCost, Cause, add_costs, apportion, nanos_of, under_cause, usd
+from bardo.values.usage import UNKNOWN_COST, CallCost, Cause, add_costs, apportion, nanos_of, usd
 
 pytestmark = pytest.mark.each_python
 
@@ -63,12 +63,6 @@ def test_a_sum_with_an_unknown_cost_is_unknown_and_keeps_the_parts() -> None:
 
 def test_no_calls_cost_nothing() -> None:
     assert add_costs([]).nanos == 0
-
-
-def test_an_attempt_of_its_own_cause_is_one_part() -> None:
-    known = CallCost(nanos=7, parts={"input": 3, "answer": 4})
-    assert under_cause(known, "retry").parts == {"retry": 7}
-    assert under_cause(UNKNOWN_COST, "retry").parts == {}
 
 
 def test_the_difference_needs_both_figures() -> None:

@@ -100,11 +100,6 @@ class HealthWindow:
                 found[fault] = found.get(fault, 0) + count
         return found
 
-    @property
-    def last_epoch(self) -> int:
-        """The number of the latest bucket: the higher, the later the last look."""
-        return self._epoch
-
     def _advance(self, epoch: int) -> None:
         passed = epoch - self._epoch
         if passed >= BUCKETS or passed <= -BUCKETS:

@@ -189,11 +189,6 @@ def add_costs(costs: Iterable[CallCost]) -> CallCost:
     )
 
 
-def under_cause(cost: CallCost, cause: Cause) -> CallCost:
-    """Return a cost as one part by what led to it: that of a retry, or of a call whose answer was not good enough."""
-    return msgspec.structs.replace(cost, parts={} if cost.nanos is None else {cause: cost.nanos})
-
-
 def apportion(total: int, weights: Mapping[Name, int]) -> dict[Name, int]:
     """Return `total` split by weights that are not negative, exactly, by the largest remainder; names of weight 0 get nothing.
 

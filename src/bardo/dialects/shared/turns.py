@@ -6,8 +6,8 @@ become words; of cache markers the last are kept where a provider takes few.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -51,22 +51,6 @@ def _without_role(carried: Carried | None) -> Carried | None:
         return None
     fields = {name: value for name, value in carried.fields.items() if name != "role"}
     return Carried(carried.dialect, fields) if fields else None
-
-
-class WrittenTurns(NamedTuple):
-    """The turns of a conversation, and each as it is sent."""
-
-    turns: list[JsonObject]
-    sent: list[JsonObject]
-
-    def extended(self, new: Iterable[JsonObject], finish: Callable[[JsonObject], JsonObject]) -> WrittenTurns:
-        """Return these turns and new ones; `finish` returns a turn as it is sent. What is here is not changed."""
-        turns = [*self.turns]
-        for turn in new:
-            add_turn(turns, turn)
-        # More may have been added to the last of those before.
-        same = max(0, len(self.turns) - 1)
-        return WrittenTurns(turns, [*self.sent[:same], *map(finish, turns[same:])])
 
 
 def add_turn(turns: list[JsonObject], turn: JsonObject) -> None:

@@ -501,11 +501,6 @@ class Telemetry:
         self._spans = spans
         self._open: OrderedDict[str, tuple[TraceContext, CallDetails]] = OrderedDict()
 
-    @property
-    def traces(self) -> bool:
-        """Whether calls have spans."""
-        return self._spans is not None
-
     def begin(self, request_id: str, request: Asked) -> Asked:
         """Begin the span of a call, and return the request with the headers that make a provider's spans its children.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -33,32 +32,13 @@ from bardo.surfaces.render.wording import one_line
 from bardo.values.errors import InvalidRequest
 
 _COLUMNS = (
-    Column("provider", keep=True),
-    Column("model", keep=True),
-    Column("key", keep=True),
+    *(Column(name, keep=True) for name in ("provider", "model", "key")),
     Column("calls", right=True),
     Column("input", right=True),
     Column("read", right=True, drop=1),
     Column("written", right=True, drop=2),
     Column("saved", right=True),
 )
-
-
-def show_cache(log: Path | str, since: float | None, *, as_json: bool) -> None:
-    """Show what prompt caches did since a time."""
-    with LogReader(log) as reader:
-        totals = reader.cache_totals(since=since)
-    if as_json:
-        show_json({"totals": [{name: getattr(one, name) for name in one.__struct_fields__} for one in totals]})
-        return
-    if not totals:
-        print_stderr("no calls")
-        return
-    show(table(_COLUMNS, map(prompt_cache_cells, totals)))
-    for one in totals:
-        if one.changing:
-            where = f"{one.provider}/{one.model}" + (f", key {one.key_id}" if one.key_id else "")
-            show_text(one_line(f"{where}: {one.changing:,} calls whose prompt begins anew: {one.why}"))
 
 
 def register(app: typer.Typer) -> None:
@@ -93,10 +73,22 @@ def costs(
     begin, end = since_time(since, now), since_time(until, now, option="--until")
     if cache and by_cause:
         raise InvalidRequest("--cache has no costs by cause", hint="leave cause out of --by")
+    log = log_path(load_settings(config))
     if cache and not by:
-        show_cache(log_path(load_settings(config)), begin, as_json=as_json)
+        with LogReader(log) as reader:
+            totals = reader.cache_totals(since=begin)
+        if as_json:
+            show_json({"totals": [{name: getattr(one, name) for name in one.__struct_fields__} for one in totals]})
+        elif not totals:
+            print_stderr("no calls")
+        else:
+            show(table(_COLUMNS, map(prompt_cache_cells, totals)))
+            for one in totals:
+                if one.changing:
+                    where = f"{one.provider}/{one.model}" + (f", key {one.key_id}" if one.key_id else "")
+                    show_text(one_line(f"{where}: {one.changing:,} calls whose prompt begins anew: {one.why}"))
         return
-    with LogReader(log_path(load_settings(config)), journals=True) as reader:
+    with LogReader(log, journals=True) as reader:
         groups = reader.costs(common, since=begin, until=end)
     records = cause_records(groups) if by_cause else cost_records(groups)
     if as_csv:
