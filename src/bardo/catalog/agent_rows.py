@@ -16,15 +16,17 @@ _NO_PROXY = ("NO_PROXY", "no_proxy")
 class AgentRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One program, by the name of its command; an empty name is any other.
 
-    `arguments` go before those of the user. Those of `model_arguments` and `model_environment` are for calls with a model. `unset` are
-    variables that would lead the program elsewhere. `files` are written into a folder that is there while the program runs, which
-    `{folder}` names. `needs_model`: it starts with no model of its own. `refused` says why it cannot be led to the gateway at all.
+    `arguments` go before those of the user. Those of `model_arguments` and `model_environment` are for calls with a model, and
+    `context_environment` is for one whose context is known. `unset` are variables that would lead the program elsewhere. `files` are
+    written into a folder that is there while the program runs, which `{folder}` names. `needs_model`: it starts with no model of its own.
+    `refused` says why it cannot be led to the gateway at all.
     """
 
     command: str
     title: str
     environment: dict[str, str] = {}
     model_environment: dict[str, str] = {}
+    context_environment: dict[str, str] = {}
     arguments: tuple[str, ...] = ()
     model_arguments: tuple[str, ...] = ()
     unset: tuple[str, ...] = ()
@@ -32,10 +34,13 @@ class AgentRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     needs_model: bool = False
     refused: str = ""
 
-    def told(self, *, address: str, key: str, model: str, folder: str = "") -> AgentTold:
-        """Return what the program is told of the gateway; `folder` is where its files are."""
+    def told(self, *, address: str, key: str, model: str, folder: str = "", context: str = "") -> AgentTold:
+        """Return what the program is told of the gateway; `folder` is where its files are, `context` how many tokens the model takes."""
         filled = partial(_filled, address=address, key=key, model=model, folder=folder)
         variables = {**self.environment, **(self.model_environment if model else {})}
+        variables |= {
+            name: text.replace("{context}", context) for name, text in self.context_environment.items() if context
+        }
         first = (*self.arguments, *(self.model_arguments if model else ()))
         return AgentTold(
             [filled(one) for one in first],
@@ -52,9 +57,10 @@ class AgentRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         key: str,
         model: str,
         folder: str = "",
+        context: str = "",
     ) -> AgentStart:
         """Return what the program is started with. `environment` is that of this process, which stays as it is."""
-        told = self.told(address=address, key=key, model=model, folder=folder)
+        told = self.told(address=address, key=key, model=model, folder=folder, context=context)
         own = {name: value for name, value in environment.items() if name not in self.unset} | told.environment
         for name in _NO_PROXY:
             # The gateway is on this machine, which a proxy does not reach.

@@ -151,10 +151,10 @@ def test_codex_is_told_by_its_arguments() -> None:
 
 def test_no_placeholder_is_left() -> None:
     for row in agent_rows().values():
-        start = row.start([], {}, address="A", key="K", model="M", folder="F")
+        start = row.start([], {}, address="A", key="K", model="M", folder="F", context="9")
         files = row.told(address="A", key="K", model="M", folder="F").files
         said = "".join((*start.arguments, *start.environment.values(), *files.values()))
-        assert [name for name in ("{address}", "{key}", "{model}", "{folder}") if name in said] == []
+        assert [name for name in ("{address}", "{key}", "{model}", "{folder}", "{context}") if name in said] == []
         for value in (*start.arguments, *start.environment.values(), *files.values()):
             assert not value.startswith("{") or json.loads(value)
 
@@ -205,6 +205,21 @@ def test_what_is_printed_starts_a_program_as_running_it_does(
     told_of = {name: value for name, value in wanted.environment.items() if not name.lower().startswith("no_proxy")}
     environment = {name: value for name, value in found["environment"].items() if name not in left}
     assert environment == {**told_of, **({"BARDO_API_KEY": key} if key else {})}
+
+
+@pytest.mark.parametrize(("model", "tokens"), [("anthropic/long", "65536"), ("anthropic/claude-x", None)])
+def test_claude_code_is_told_how_long_the_context_of_its_model_is(
+    folder: Path, program_of: Any, model: str, tokens: str | None
+) -> None:
+    program_of("claude")
+    (folder / "bin" / "claude").write_text(SHOWS)
+    with simulated(Simulator("anthropic"), folder=folder):
+        row = '\n[[models]]\nprovider = "anthropic"\nmatch = ["long"]\ncontext = 65536\n'
+        with (folder / "bardo.toml").open("a", encoding="utf-8") as file:
+            file.write(row)
+        done = bardo("run", "--own", "--model", model, "claude")
+    assert done.code == 0, done.err
+    assert told(folder)["environment"].get("CLAUDE_CODE_MAX_CONTEXT_TOKENS") == tokens
 
 
 def test_what_is_printed_needs_no_program_and_no_gateway(folder: Path) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated
 from urllib.error import URLError
-from urllib.request import ProxyHandler, build_opener
+from urllib.request import ProxyHandler, Request, build_opener
 
 import typer
 
@@ -77,7 +77,10 @@ def run(
         key = gateway_key() or _NO_KEY
         for name, text in row.told(address=address, key=key, model=model, folder=folder).files.items():
             (Path(folder) / name).write_text(text, encoding="utf-8")
-        start = row.start(own_arguments, os.environ, address=address, key=key, model=model, folder=folder)
+        context = _context(address, key, model) if row.context_environment and model else ""
+        start = row.start(
+            own_arguments, os.environ, address=address, key=key, model=model, folder=folder, context=context
+        )
         code = _run(program, start)
     raise typer.Exit(code)
 
@@ -89,9 +92,11 @@ def _commands(row: AgentRow, command: str, arguments: list[str], settings: Setti
         variable = KEY_VARIABLE
     # No argument and no variable can hold these, so that they stand for the key and for the folder alone.
     key, folder = "\0" if variable else _NO_KEY, "\1"
-    address = find_running_gateway(settings) or address_of(settings)
+    found = find_running_gateway(settings)
+    address = found or address_of(settings)
+    context = _context(found, gateway_key() or _NO_KEY, model) if found and row.context_environment and model else ""
     proxies = {name: value for name in ("NO_PROXY", "no_proxy") if (value := os.environ.get(name))}
-    start = row.start(arguments, proxies, address=address, key=key, model=model, folder=folder)
+    start = row.start(arguments, proxies, address=address, key=key, model=model, folder=folder, context=context)
 
     stands = {"\0": f'"${variable}"', "\1": '"$folder"'}
 
@@ -137,6 +142,18 @@ def find_running_gateway(settings: Settings) -> str:
     except (URLError, OSError, ValueError):
         return ""
     return address if isinstance(answer, dict) and answer.get("server") == "bardo" else ""
+
+
+def _context(address: str, key: str, model: str) -> str:
+    """Return how many tokens a model takes, as the gateway tells editors; empty where it does not know."""
+    headers = {"authorization": f"Bearer {key}", "content-type": "application/json"}
+    asked = Request(f"{address}/api/show", json.dumps({"model": model}).encode(), headers)
+    try:
+        with build_opener(ProxyHandler({})).open(asked, timeout=_PATIENCE) as reply:
+            known = json.loads(reply.read(100_000))["model_info"]
+    except (URLError, OSError, ValueError, LookupError):
+        return ""
+    return next((str(tokens) for name, tokens in known.items() if name.endswith(".context_length")), "")
 
 
 def _run(program: str, start: AgentStart) -> int:
