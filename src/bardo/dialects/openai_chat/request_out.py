@@ -289,16 +289,6 @@ class MessageWriter:
             self._losses.lose("reasoning", style or "text", why, sent=sent, key=f"{style} {sent}")
 
     def _add_prompted(self, message: Message, written: list[JsonObject]) -> None:
-        """Add the messages of the system or the user; a marker of the message as a whole stands at the end of the last of them."""
-        before = len(written)
-        self._add_parts(message, written)
-        if message.carried is None or self._own:
-            return
-        last = next((one for one in reversed(written[before:]) if one["content"]), None)
-        if last is not None and (marks := self._losses.own_fields(message.carried)):
-            last["content"] = _marked(last["content"], marks)
-
-    def _add_parts(self, message: Message, written: list[JsonObject]) -> None:
         """Add the messages of the system or the user: results of tools are messages of their own, and go first."""
         results: list[ToolResultBlock] = []
         others: list[Block] = []

@@ -209,17 +209,6 @@ class _ItemWriter:
             self._prompt(message)
 
     def _prompt(self, message: Message) -> None:
-        """Add the items of the system or the user; a marker of the message as a whole stands at the end of the last of them."""
-        before = len(self.items)
-        self._add_items(message)
-        if message.carried is None or self._own or len(self.items) == before:
-            return
-        last = self.items[-1]
-        held = "output" if "output" in last else "content"
-        if last.get(held) and (marks := self._losses.own_fields(message.carried)):
-            last[held] = _marked(last[held], marks)
-
-    def _add_items(self, message: Message) -> None:
         parts: list[JsonObject] = []
         for block in message.blocks:
             if isinstance(block, ToolResultBlock):

@@ -235,18 +235,23 @@ def with_last_markers(request: Request, name: str, most: int) -> Request:
 
 
 def with_marked_end(request: Request, name: str) -> Request:
-    """Return a request whose own field of this name marks its last message, for a target that has the marker but no such field.
+    """Return a request whose own field of this name marks its last block, for a target that has the marker but no such field.
 
     Anthropic's `cache_control` of a whole request means the end of the prompt.
     """
     marker = request.extra.get(name)
     if marker is None or not request.messages:
         return request
-    last = request.messages[-1]
-    fields = {} if last.carried is None else last.carried.fields
+    *before, last = request.messages
     extra = {field: value for field, value in request.extra.items() if field != name}
-    marked = msgspec.structs.replace(last, carried=Carried(request.dialect, {name: marker, **fields}))
-    return msgspec.structs.replace(request, messages=(*request.messages[:-1], marked), extra=extra)
+    for place, block in reversed([*enumerate(last.blocks)]):
+        if isinstance(block, TextBlock | ToolResultBlock):
+            fields = {} if block.carried is None else block.carried.fields
+            marked = msgspec.structs.replace(block, carried=Carried(request.dialect, {name: marker, **fields}))
+            blocks = (*last.blocks[:place], marked, *last.blocks[place + 1 :])
+            messages = (*before, msgspec.structs.replace(last, blocks=blocks))
+            return msgspec.structs.replace(request, messages=messages, extra=extra)
+    return request
 
 
 def _markers(request: Request, name: str) -> Iterator[tuple[int, bool]]:
