@@ -225,6 +225,54 @@ def test_clients_cannot_make_labels_without_bound() -> None:
     assert len({key[1] for key in found if key[0] == "bardo_calls_total"}) == MOST_PAIRS + 1
 
 
+def of_session(session: str, key: str | None = "k1", **said: Any) -> LogRow:
+    return LogRow(request_id="r", started_at=0.0, key_id=key, session=session, **said)
+
+
+def sessions_begun(*rows: LogRow) -> float:
+    metrics = CallMetrics()
+    for row in rows:
+        metrics.note(row)
+    return samples(metrics)["bardo_sessions_total", ",,"]
+
+
+def test_a_session_is_counted_when_its_first_call_ends() -> None:
+    assert sessions_begun() == 0
+    assert sessions_begun(of_session("")) == 0, "a call without a session begins none"
+    assert sessions_begun(of_session("a"), of_session("a"), of_session("b"), of_session("a")) == 2
+
+
+def test_sessions_of_two_keys_by_one_name_are_two() -> None:
+    assert sessions_begun(of_session("a"), of_session("a", "k2"), of_session("a", None)) == 3
+
+
+def test_of_too_many_sessions_the_one_that_was_longest_silent_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bardo.services.telemetry.telemetry.MOST_SESSIONS", 2)
+    assert sessions_begun(*map(of_session, "abac")) == 3
+    assert sessions_begun(*map(of_session, "abaca")) == 3, "the last call of a was behind that of b"
+    assert sessions_begun(*map(of_session, "abacb")) == 4, "b was forgotten"
+
+
+def test_calls_and_costs_of_agents_are_counted_and_names_that_nobody_knows_are_one() -> None:
+    metrics = CallMetrics()
+    for agent, cost in (
+        ("codex", 2.0),
+        ("codex", None),
+        ("codex", 0),
+        ("mine", 5.0),
+        ("yours", None),
+    ):
+        metrics.note(of_session("a", agent=agent, cost_usd=cost))
+    metrics.note(of_session("a"))
+    page = metrics.page()[0].decode().splitlines()
+    assert sorted(one for one in page if one.startswith("bardo_agent_") and "_total{" in one) == [
+        'bardo_agent_calls_total{agent="codex"} 3.0',
+        'bardo_agent_calls_total{agent="other"} 2.0',
+        'bardo_agent_cost_usd_total{agent="codex"} 2.0',
+        'bardo_agent_cost_usd_total{agent="other"} 5.0',
+    ]
+
+
 def test_lines_of_json_say_what_they_are_about() -> None:
     record = logging.LogRecord("bardo.control", logging.WARNING, "f", 1, '%s was "lost"', ("a field",), None)
     record.provider = "anthropic"
