@@ -133,14 +133,7 @@ CLIENTS = (
     Client("haystack_openai.py", "Haystack, OpenAIChatGenerator", "3.4.1", _CHAT, HAYSTACK),
     Client("haystack_responses.py", "Haystack, OpenAIResponsesChatGenerator", "3.4.1", _RESPONSES, HAYSTACK),
     Client("haystack_anthropic.py", "Haystack, AnthropicChatGenerator", "8.0.1", _MESSAGES, HAYSTACK),
-    Client(
-        "haystack_google.py",
-        "Haystack, GoogleGenAIChatGenerator",
-        "7.0.0",
-        _GEMINI,
-        HAYSTACK,
-        left_out={"tools": "it sends of a turn the signed parts alone, and so drops a call beside signed thinking"},
-    ),
+    Client("haystack_google.py", "Haystack, GoogleGenAIChatGenerator", "7.0.0", _GEMINI, HAYSTACK),
 )
 
 

@@ -14,4 +14,4 @@ def open_model(name, **more):
     return GoogleGenAIChatGenerator(api_key=Secret.from_token("any"), model=name, **more)
 
 
-ask_by(open_model, {"response_mime_type": "application/json", "response_json_schema": SCHEMA})
+ask_by(open_model, {"response_mime_type": "application/json", "response_json_schema": SCHEMA}, thinking_budget=2000)

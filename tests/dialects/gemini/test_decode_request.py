@@ -104,6 +104,16 @@ PARTS: dict[str, tuple[list[dict[str, Any]], tuple[Block, ...]]] = {
         [{"functionCall": {"id": "own", "name": "f", "args": {"x": [1]}}, "thoughtSignature": "c2ln"}],
         (ToolCallBlock(id="own", name="f", arguments='{"x":[1]}', opaque=OWN),),
     ),
+    "a call signed with nothing, behind sealed thinking": (
+        [
+            {"text": "a", "thought": True, "thoughtSignature": seal([CLAUDE])},
+            {"functionCall": {"id": "own", "name": "f", "args": {}}, "thoughtSignature": seal(())},
+        ],
+        (
+            ReasoningBlock(text="a", format="anthropic-claude-v1", opaque=(CLAUDE,)),
+            ToolCallBlock(id="own", name="f", arguments="{}"),
+        ),
+    ),
     "a call that was malformed": (
         [{"function_call": {"id": "own", "name": "f", "args": {"_raw": "{"}}}],
         (ToolCallBlock(id="own", name="f", arguments="{"),),

@@ -238,9 +238,21 @@ def test_a_whole_reply_of_others() -> None:
         {"text": "one\n\ntwo", "thought": True, "thoughtSignature": seal([OPENAI_ID, CIPHER])},
         {"text": "plain", "thought": True},
         {"text": "answerno"},
-        {"functionCall": {"id": "c", "name": "f", "args": {}}},
+        {"functionCall": {"id": "c", "name": "f", "args": {}}, "thoughtSignature": seal(())},
     ]
     assert unseal(body["candidates"][0]["content"]["parts"][0]["thoughtSignature"]) == (OPENAI_ID, CIPHER)
+
+
+OWN = Opaque("signature", "b3du", "google-gemini-v1")
+
+
+@pytest.mark.parametrize(("state", "signature"), [(CLAUDE, seal(())), (OWN, None)])
+def test_calls_behind_thinking_that_bardo_seals_are_signed_too(state: Opaque, signature: str | None) -> None:
+    events: list[Event] = [ThinkStart(0, state.format), ThinkChunk(0, "hm"), OpaqueState(0, state)]
+    for block in (1, 2):
+        events += [ToolCallStart(block, f"c{block}", "f"), ToolCallEnd(block)]
+    parts = written_parts(streamed([START, *events, Finish("tool_calls")]))
+    assert [part.get("thoughtSignature") for part in parts if "functionCall" in part] == [signature] * 2
 
 
 def test_a_reply_that_failed_at_once_is_its_error() -> None:

@@ -26,6 +26,7 @@ from bardo.dialects.gemini.parts import (
 )
 from bardo.dialects.gemini.wire import FORMAT, NAME, finish_word, is_native, opaque_of
 from bardo.dialects.shared.json_values import JsonObject, encode_json
+from bardo.dialects.shared.states import seal
 from bardo.values.blocks import (
     Opaque,
     ReasoningBlock,
@@ -70,6 +71,7 @@ class PartCollector:
         self.malformed: list[ToolCallBlock] = []
         self._parts: list[Part] = []
         self._texts: list[str] = []
+        self._sealed = False
 
     def add_blocks(self, blocks: Sequence[ReplyBlock]) -> None:
         """Take the blocks of a reply."""
@@ -125,6 +127,7 @@ class PartCollector:
         if fields or block.opaque:
             # A stream gives the id of thinking first.
             states = OpaqueStates.of(sorted(block.opaque, key=lambda state: state.kind != "id")).states()
+            self._sealed |= not all(map(is_native, states))
             self.add((text_part("", thought=True, fields=fields, opaque=states),))
 
     def _add_call(self, block: ToolCallBlock) -> None:
@@ -133,7 +136,7 @@ class PartCollector:
         part, raw = call_part(block, block.opaque)
         if raw:
             self.malformed.append(block)
-        self.add((part,))
+        self.add((_sealed_call(part) if self._sealed else part,))
 
     def _add_unknown(self, block: UnknownBlock) -> None:
         if block.dialect == NAME:
@@ -167,6 +170,17 @@ _ADD: dict[type[ReplyBlock], Callable[[PartCollector, Any], None]] = {
     ToolCallBlock: PartCollector._add_call,
     UnknownBlock: PartCollector._add_unknown,
 }
+
+
+def _sealed_call(part: Part) -> Part:
+    """Return a call behind thinking that bardo sealed, signed too, as the first call behind Gemini's own thinking is.
+
+    google-genai-haystack 7 sends of a turn with a signature the parts alone that have one (ai.google.dev, "Thought Signatures", 2026-11).
+    """
+    return {"thoughtSignature": _NO_STATE, **part}
+
+
+_NO_STATE = seal(())
 
 
 class _PendingFields:
@@ -229,7 +243,7 @@ class OpenParts:
         self.carried = CarriedFields()
         self.malformed: list[ToolCallBlock] = []
         self.began = False
-        self._own = False
+        self._own = self._sealed = False
         self._part: int | None = None
         self._waiting = _PendingFields()
         self._early: dict[int, _PendingFields] = {}
@@ -294,6 +308,7 @@ class OpenParts:
         elif block in self._kinds:
             late = _PendingFields()
             late.add(state)
+            self._sealed |= self._kinds[block] and not late.own
             return self._behind_calls([*self._leave(block), late.part("", thought=self._kinds[block])])
         else:
             self._early.setdefault(block, _PendingFields()).add(state)
@@ -351,6 +366,7 @@ class OpenParts:
         if not self._waiting:
             return []
         waiting, self._waiting = self._waiting, _PendingFields()
+        self._sealed |= self.thought and not waiting.own
         return [waiting.part("", thought=self.thought)]
 
     def _behind_calls(self, parts: list[Part]) -> list[Part]:
@@ -376,7 +392,7 @@ class OpenParts:
             part, raw = call_part(call, call.opaque)
             if raw:
                 self.malformed.append(msgspec.structs.replace(call, carried=None))
-            parts += [part, *open_call.behind]
+            parts += [_sealed_call(part) if self._sealed else part, *open_call.behind]
         return parts
 
 
