@@ -30,3 +30,17 @@ def test_a_ciphertext_that_was_sealed_reaches_its_provider_as_it_was(sealed: boo
     target = Target(provider=Provider(id="xai", row=row, base_url="http://host/v1"), model="grok-4.3")
     sent = msgspec.json.decode(plan(request, target).wire.body)
     assert [item["encrypted_content"] for item in sent["input"] if item.get("type") == "reasoning"] == [SECRET]
+
+
+def test_a_seal_that_holds_nothing_reaches_no_provider() -> None:
+    row = builtin().provider("google")
+    assert row is not None
+    call = {"functionCall": {"id": "c", "name": "f", "args": {"x": 1}}, "thoughtSignature": seal(())}
+    answer = {"functionResponse": {"id": "c", "name": "f", "response": {"output": "y"}}}
+    turns = [("user", {"text": "Hello."}), ("model", call), ("user", answer)]
+    body = {"contents": [{"role": role, "parts": [part]} for role, part in turns]}
+    arrival = Arrival(model="gemini-2.5-flash")
+    request = dialect("gemini").decode_request(msgspec.json.encode(body), arrival)
+    target = Target(provider=Provider(id="google", row=row, base_url="http://host/v1beta"), model=arrival.model)
+    [sent] = msgspec.json.decode(plan(request, target).wire.body)["contents"][1]["parts"]
+    assert sent == {"functionCall": call["functionCall"]}

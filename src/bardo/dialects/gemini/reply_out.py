@@ -26,7 +26,7 @@ from bardo.dialects.gemini.parts import (
 )
 from bardo.dialects.gemini.wire import FORMAT, NAME, finish_word, is_native, opaque_of
 from bardo.dialects.shared.json_values import JsonObject, encode_json
-from bardo.dialects.shared.states import seal
+from bardo.dialects.shared.states import NO_STATE
 from bardo.values.blocks import (
     Opaque,
     ReasoningBlock,
@@ -177,10 +177,7 @@ def _sealed_call(part: Part) -> Part:
 
     google-genai-haystack 7 sends of a turn with a signature the parts alone that have one (ai.google.dev, "Thought Signatures", 2026-11).
     """
-    return {"thoughtSignature": _NO_STATE, **part}
-
-
-_NO_STATE = seal(())
+    return {"thoughtSignature": NO_STATE, **part}
 
 
 class _PendingFields:

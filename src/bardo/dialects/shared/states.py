@@ -29,6 +29,9 @@ def seal(states: Sequence[Opaque]) -> str:
     return base64.b64encode(_PREFIX + msgspec.json.encode(list(states))).decode()
 
 
+NO_STATE = seal(())
+"""A seal that holds nothing, for what has to be signed: it is no state once it is read."""
+_NO_STATE = NO_STATE.rstrip("=").encode()
 _SEALED = base64.b64encode(_PREFIX[:6]).decode()
 _SEALED_BYTES = _SEALED.encode()
 
@@ -36,7 +39,8 @@ _SEALED_BYTES = _SEALED.encode()
 def holds_seal(request: Request) -> bool:
     """Whether a client's own body holds sealed state, or state that begins like it, so that it must not go to a provider as it came."""
     # Looking through a long body takes less than looking at each block. A text may say the same, and is no state.
-    return _SEALED_BYTES in request.body_bytes and any(map(_has_fields, request.messages))
+    body = request.body_bytes
+    return _SEALED_BYTES in body and (_NO_STATE in body or any(map(_has_fields, request.messages)))
 
 
 def _has_fields(message: Message) -> bool:
