@@ -50,11 +50,14 @@ def data_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @pytest.fixture
 def reused() -> Iterator[None]:
     """Keep what may be kept of earlier requests in one test, whatever BARDO_REUSE says."""
-    before, most = reuse.is_on(), reuse.most_bytes()
+    before = reuse.is_on()
     reuse.turn(True)
+    # What other tests of this process have kept takes no room.
+    reuse.limit(0)
+    reuse.limit(reuse.MOST_BYTES)
     yield
     reuse.turn(before)
-    reuse.limit(most)
+    reuse.limit(reuse.MOST_BYTES)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
 from typing import Any
@@ -15,14 +15,11 @@ from bardo import reuse
 from bardo.catalog.load import builtin
 from bardo.catalog.request_shapes import shape_at
 from bardo.planning.tools import written_tool_schemas
-from bardo.reuse import MOST_BYTES, Memory, PlanCache, size_of
+from bardo.reuse import Memory, PlanCache, size_of
 from bardo.reuse.memory import ENTRY_BYTES
 from bardo.structured import checker, plan
 from bardo.structured.modes import SchemaTarget
 from bardo.values.request import Tool
-
-pytestmark = pytest.mark.usefixtures("reused")
-
 
 ROOM = 1000
 """What a value takes in these tests, with its entry."""
@@ -33,12 +30,9 @@ def kept(memory: Memory[int], key: str, value: int = 0) -> None:
 
 
 @pytest.fixture(autouse=True)
-def alone() -> Iterator[None]:
-    """Forget what other tests kept, and let memories hold two values."""
-    reuse.limit(0)
+def small(reused: None) -> None:
+    """Let all memories hold two values."""
     reuse.limit(2 * ROOM)
-    yield
-    reuse.limit(MOST_BYTES)
 
 
 def test_a_value_is_made_once_for_its_key() -> None:

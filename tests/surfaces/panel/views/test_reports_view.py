@@ -125,16 +125,16 @@ layers = ["cache"]
 def test_what_the_store_of_replies_holds(tmp_path: Path) -> None:
     with keyed_gateway(tmp_path, [Simulator("deepseek")], toml=TOML + CACHING) as gateway:
         key, other = gateway.key(operator=True), gateway.key(name="another tenant")
-        before = PanelReader(gateway.address, key)
-        assert "its store is not open" in before.page("/reports").text
+        operator = PanelReader(gateway.address, key)
+        assert "The store holds 0 entries" in operator.page("/reports").text
         for text in ("one", "two"):
             body = {"model": "deepseek/m1", "messages": [{"role": "user", "content": text}]}
             headers = {"authorization": f"Bearer {key}"}
             answer = httpx.post(f"{gateway.address}/v1/chat/completions", json=body, headers=headers, timeout=PATIENCE)
             assert answer.headers["x-bardo-cache"].startswith("miss")
         member = PanelReader(gateway.address, other)
-        whole, none = before.page("/reports").text, member.page("/reports").text
-        before.close()
+        whole, none = operator.page("/reports").text, member.page("/reports").text
+        operator.close()
         member.close()
     assert "The store holds 2 entries" in whole
     assert "The store holds 0 entries" in none
