@@ -146,6 +146,7 @@ def test_a_suffix_is_refused_unless_its_loss_is_allowed(town: House) -> None:
     body = {"model": "deepseek/m1", "prompt": "x", "suffix": "end"}
     refused = request(town.address, "POST", "/v1/completions", body)
     assert (refused.status, refused.json["error"]["param"]) == (400, "suffix")
+    assert "/api/generate" in refused.json["error"]["message"], "where the model is asked to fill the gap"
     allowed = request(town.address, "POST", "/v1/completions", {**body, "bardo": {"allow_loss": ["suffix"]}})
     assert allowed.status == 200
     assert "suffix" in allowed.headers["x-bardo-degraded"]

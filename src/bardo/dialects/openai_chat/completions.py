@@ -87,7 +87,7 @@ def _degraded(asked: Completion, request: Request) -> tuple[Degradation, ...]:
     if asked.suffix:
         why = "a chat has no place for what comes after the completion"
         if not {"suffix", "*"} & set(request.options.allow_loss):
-            hint = 'leave it out; or allow the loss with "bardo": {"allow_loss": ["suffix"]}'
+            hint = 'ask /api/generate, which has the gap filled; or allow the loss with "bardo": {"allow_loss": ["suffix"]}'
             raise Unsupported(why, hint=hint, param="suffix", details={"unsupported": ["suffix"]})
         degraded.append(Degradation("suffix", asked.suffix, why=why))
     if asked.best_of is not None and asked.best_of > request.choices:
