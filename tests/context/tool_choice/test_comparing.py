@@ -11,6 +11,7 @@ from bardo.context.tool_choice.ranking import (
     ComparedTool,
     ToolQuery,
     ToolUses,
+    score_tools,
     text_of,
     vectors_of,
     word_scores,
@@ -20,7 +21,6 @@ from bardo.embedding.keyword_embedding import keyword_embedding
 from bardo.embedding.static_embedding import wide_embedding
 from bardo.services.pipeline.tool_memory import first_use, with_use
 from bardo.values.request import Tool
-from context.tool_choice.scoring import score_tools
 from support.growth import check_growth
 
 

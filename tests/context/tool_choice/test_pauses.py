@@ -13,6 +13,7 @@ from bardo.context.tool_choice.ranking import (
     ComparedTool,
     ToolQuery,
     ToolUses,
+    score_tools,
     text_of,
     vectors_of,
 )
@@ -21,7 +22,6 @@ from bardo.context.tool_choice.session import BuildWordIndex, FindToolUses, Find
 from bardo.context.tool_choice.word_index import word_index
 from bardo.services.pipeline.tool_memory import build_word_index
 from bardo.values.request import Tool
-from context.tool_choice.scoring import score_tools
 
 MANY = tuple(Tool(name=f"tool_{number}", description=f"Do the thing of number {number}.") for number in range(200))
 

@@ -110,6 +110,17 @@ def word_scores(texts: Sequence[ToolText], query: str, tier: Tier = "onnx") -> l
     return [weights.words * one + weights.letters * other for one, other in zip(by_words, by_letters, strict=True)]
 
 
+def score_tools(query: ToolQuery, tools: Sequence[ComparedTool]) -> list[float]:
+    """Return how well each tool fits a text, in the order of the tools. The work is that of `scoring_steps`, without pauses."""
+    steps = scoring_steps(query, tools)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as done:
+            scores: list[float] = done.value
+            return scores
+
+
 def scoring_steps(query: ToolQuery, tools: Sequence[ComparedTool]) -> Generator[None, None, list[float]]:
     """Return how well each tool fits a text by its words, its vectors and its earlier uses; yield now and then, where a pause may be made.
 
