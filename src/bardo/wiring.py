@@ -62,6 +62,7 @@ from bardo.catalog.meaningful import builtin_meaningful
 from bardo.catalog.models import builtin_models
 from bardo.catalog.parameters import builtin_parameters
 from bardo.catalog.prices import price_lists, price_rows
+from bardo.catalog.prompt_caching import caching_table
 from bardo.catalog.replay import builtin_replay
 from bardo.catalog.request_shapes import builtin_shape_rules
 from bardo.catalog.shared_fields import shared_rows
@@ -123,6 +124,7 @@ _TABLES: tuple[Callable[[], object], ...] = (
     builtin_parameters,
     builtin_replay,
     builtin_shape_rules,
+    caching_table,
     choice_rows,
     features,
     ladders,

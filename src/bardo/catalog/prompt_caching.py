@@ -54,7 +54,7 @@ class CacheMinimum(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     tokens: int
 
 
-class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class CachingTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`prompt_caching.toml`."""
 
     rule: tuple[CachingRule, ...]
@@ -64,7 +64,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @lru_cache(maxsize=1024)
 def caching_rules(provider: str, dialect: str, model: str) -> tuple[CachingRule, ...]:
     """Return the rules about a model at a provider (the id of its row) in a dialect."""
-    return tuple(rule for rule in _file().rule if rule.fits(provider, dialect, plain_id(model)))
+    return tuple(rule for rule in caching_table().rule if rule.fits(provider, dialect, plain_id(model)))
 
 
 @lru_cache(maxsize=1024)
@@ -78,12 +78,16 @@ def least_cached(model: str) -> int:
     """Return from how many tokens on a prefix of a model's prompts is cached."""
     name = plain_id(model)
     globs = [
-        (specificity(glob), row.tokens) for row in _file().minimum for glob in row.match if matches_any(name, (glob,))
+        (specificity(glob), row.tokens)
+        for row in caching_table().minimum
+        for glob in row.match
+        if matches_any(name, (glob,))
     ]
     return max(globs)[1]
 
 
 @cache
-def _file() -> _File:
+def caching_table() -> CachingTable:
+    """Return all rows."""
     text = files("bardo.catalog").joinpath("data/prompt_caching.toml").read_text(encoding="utf-8")
-    return msgspec.convert(tomllib.loads(text), _File)
+    return msgspec.convert(tomllib.loads(text), CachingTable)
