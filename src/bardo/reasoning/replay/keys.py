@@ -50,6 +50,7 @@ _STATEFUL = (TextBlock, ToolCallBlock, ReasoningBlock)
 _TELLING_STATE = 24
 # What `str.split` takes for space in ASCII.
 _SPACE = b" \t\n\r\v\f\x1c\x1d\x1e\x1f"
+_NO_STATES: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
 _copy_of_empty = blake2b(digest_size=15).copy
 _encode = msgspec.json.Encoder(order="sorted").encode
 
@@ -201,20 +202,27 @@ class _Row(NamedTuple):
     behind: int
 
 
+class _Link(NamedTuple):
+    """A row with what was said since the one before it: its digests, as it is and without what clients change, and what these are of."""
+
+    exact: str
+    loose: str
+    said: Texts
+    content: _TurnContent
+
+
 _BEFORE = 8
 """So many turns before a turn are part of what it is known by."""
 
 
 class _Conversation:
-    """The messages of a request as rows of the model's, with the others between them. Digests are made when they are asked for."""
+    """The messages of a request as rows of the model's, with the others between them. Digests are made when they are asked for, each once."""
 
     def __init__(self, messages: Messages, begin: str, model: str) -> None:
         self.rows: list[_Row] = []
         self._messages = messages
         self._model = model
         self._begin = begin
-        self._links: dict[int, tuple[str, str]] = {}
-        self._heads = ("", "")
         start = -1
         end = 0
         for place, message in enumerate(messages):
@@ -225,6 +233,8 @@ class _Conversation:
                 start, end = -1, place
         if start >= 0:
             self.rows.append(_Row(start, len(messages), end))
+        self._links: list[_Link | None] = [None] * len(self.rows)
+        self._head = ("", "")
 
     def turns(self, number: int) -> list[TurnKeys]:
         """Return the keys of the messages of a row, and of all of them together where they are several and others follow them.
@@ -232,131 +242,112 @@ class _Conversation:
         The model may go on behind its last message, so a reply goes by that one and not by the row.
         """
         messages = self._messages
-        start, end, _ = self.rows[number]
+        start, end, behind = self.rows[number]
         if end - start == 1:
-            states = [state for block in messages[start].blocks for state in states_of(block)]
-            # An id may be one that bardo gave, which no reply is kept under.
-            if any(len(state.data) >= _TELLING_STATE and state.kind != "id" for state in states):
-                telling, others = _state_keys(states)
-                return [TurnKeys(start, states=telling, others=others)]
-            return [_turn(start, self._model, *self._behind(number), _turn_content(messages[start].blocks))]
-        exactly, loosely = self._behind(number)
+            states: Sequence[Opaque] = ()
+            for block in messages[start].blocks:
+                if isinstance(block, _STATEFUL) and block.opaque:
+                    states = (*states, *block.opaque) if states else block.opaque
+            for state in states:
+                # An id may be one that bardo gave, which no reply is kept under.
+                if len(state.data) >= _TELLING_STATE and state.kind != "id":
+                    telling, others = _state_keys(states)
+                    return [TurnKeys(start, states=telling, others=others)]
+            exactly, loosely = self._before(number)
+            return [_turn(start, self._model, exactly, loosely, self._link(number))]
+        said, loosely_said = _said_since(messages[behind:start])
+        before, loosely_before = self._before(number)
+        exactly, loosely = Behind(before, said), Behind(loosely_before, loosely_said)
         found: list[TurnKeys] = []
         for place in range(start, end):
             content = _turn_content(messages[place].blocks)
-            found.append(_turn(place, self._model, exactly, loosely, content))
-            exactly, loosely = _continued(exactly, loosely, content)
-        together = _turn_content(joined_messages(messages[start:end]).blocks)
-        found.append(
-            msgspec.structs.replace(_turn(start, self._model, *self._behind(number), together), messages=end - start)
-        )
+            link = _link(exactly.said, loosely.said, content)
+            found.append(_turn(place, self._model, exactly.before, loosely.before, link))
+            exactly, loosely = _continued(exactly, loosely, link)
+        together = _turn(start, self._model, before, loosely_before, self._link(number))
+        found.append(msgspec.structs.replace(together, messages=end - start))
         return found
 
     def end(self) -> tuple[Behind, Behind]:
         """Return what the next reply stands behind: what follows the last row, or that row's messages where nothing does."""
-        if not self.rows or self.rows[-1].end < len(self._messages):
-            return self._behind(len(self.rows))
-        exactly, loosely = self._behind(len(self.rows) - 1)
-        for message in self._messages[self.rows[-1].start :]:
-            exactly, loosely = _continued(exactly, loosely, _turn_content(message.blocks))
+        rows, messages = self.rows, self._messages
+        ends_with_a_row = bool(rows) and rows[-1].end == len(messages)
+        number = len(rows) - ends_with_a_row
+        last = rows[-1].behind if ends_with_a_row else rows[-1].end if rows else 0
+        start = rows[-1].start if ends_with_a_row else len(messages)
+        before, loosely_before = self._before(number)
+        said, loosely_said = _said_since(messages[last:start])
+        exactly, loosely = Behind(before, said), Behind(loosely_before, loosely_said)
+        for message in messages[start:]:
+            link = _link(exactly.said, loosely.said, _turn_content(message.blocks))
+            exactly, loosely = _continued(exactly, loosely, link)
         return exactly, loosely
 
-    def _behind(self, number: int) -> tuple[Behind, Behind]:
-        """Return what a row stands behind, as it is and without what clients change."""
+    def _before(self, number: int) -> tuple[Texts, Texts]:
+        """Return the digests of what stands before a row, as it is and without what clients change."""
         first = max(0, number - _BEFORE)
-        links = [self._link(place) for place in range(first, number)]
-        said = self._said(number)
-        begin = (self._begin, str(number))
-        exact_head, loose_head = self._head() if first else ("", "")
+        if first and not self._head[0]:
+            said, loosely = _said_since(self._messages[: self.rows[0].start])
+            self._head = _digest_of(said), _digest_of(loosely)
+        exact_head, loose_head = self._head if first else ("", "")
+        links = [self._links[place] or self._link(place) for place in range(first, number)]
+        count = str(number)
         return (
-            Behind((*begin, exact_head, *[exact for exact, _ in links]), said.exactly()),
-            Behind((*begin, loose_head, *[loose for _, loose in links]), said.loosely()),
+            (self._begin, count, exact_head, *[link.exact for link in links]),
+            (self._begin, count, loose_head, *[link.loose for link in links]),
         )
 
-    def _said(self, number: int) -> _SaidSince:
-        """Return what was said between a row and the one before it; behind the last one where there is no such row."""
-        start, behind = (
-            (self.rows[number].start, self.rows[number].behind)
-            if number < len(self.rows)
-            else (len(self._messages), self.rows[-1].end if self.rows else 0)
-        )
-        said = _SaidSince()
-        for message in self._messages[behind:start]:
-            said.add(message)
-        return said
-
-    def _link(self, number: int) -> tuple[str, str]:
-        """Return the digests of a row and of what was said since the one before it."""
-        link = self._links.get(number)
+    def _link(self, number: int) -> _Link:
+        link = self._links[number]
         if link is None:
-            start, end, _ = self.rows[number]
+            start, end, behind = self.rows[number]
             messages = self._messages
             row = messages[start] if end - start == 1 else joined_messages(messages[start:end])
-            text, calls, ids, _ = _turn_content(row.blocks)
-            said = self._said(number)
-            exact = _digest_of((*said.exactly(), text, *calls, *ids))
-            link = self._links[number] = exact, _digest_of((*said.loosely(), *_loose_turn(text, calls)))
+            link = self._links[number] = _link(*_said_since(messages[behind:start]), _turn_content(row.blocks))
         return link
 
-    def _head(self) -> tuple[str, str]:
-        """Return the digests of what was said before the model's first message."""
-        if not self._heads[0]:
-            said = self._said(0)
-            self._heads = _digest_of(said.exactly()), _digest_of(said.loosely())
-        return self._heads
 
-
-def _continued(exactly: Behind, loosely: Behind, content: _TurnContent) -> tuple[Behind, Behind]:
-    """Return what stands behind a message of the model that another of it follows."""
+def _link(said: Texts, loosely_said: Texts, content: _TurnContent) -> _Link:
     text, calls, ids, _ = content
-    exact = Behind((*exactly.before, _digest_of((*exactly.said, text, *calls, *ids))), ("0",))
-    return exact, Behind((*loosely.before, _digest_of((*loosely.said, *_loose_turn(text, calls)))), ("0",))
+    exact = _digest_of((*said, text, *calls, *ids))
+    return _Link(exact, _digest_of((*loosely_said, *_loose_turn(text, calls))), said, content)
 
 
-class _SaidSince:
-    """What was said since a turn: as it is, and without what clients change.
+def _continued(exactly: Behind, loosely: Behind, link: _Link) -> tuple[Behind, Behind]:
+    """Return what stands behind a message of the model that another of it follows."""
+    return Behind((*exactly.before, link.exact), ("0",)), Behind((*loosely.before, link.loose), ("0",))
+
+
+def _said_since(messages: Sequence[Message]) -> tuple[Texts, Texts]:
+    """Return what messages that are not the model's say: as it is, and without what clients change.
 
     The operator's words are no part of the latter: they often hold the time. Texts are without space there, since clients trim them and cut
-    them where they like; results are in no order, and each counts once.
+    them where they like; results are in no order, and each counts once. Each begins with how many there are: texts, and results.
     """
-
-    __slots__ = ("_loosely", "_results", "_role", "_said")
-
-    def __init__(self) -> None:
-        self._said: list[str] = []
-        self._loosely: list[str] = []
-        self._results: set[str] = set()
-        self._role = ""
-
-    def exactly(self) -> Texts:
-        """Return all of it, and first how many texts it is."""
-        return (str(len(self._said)), *self._said)
-
-    def loosely(self) -> Texts:
-        """Return it without what clients change, and first how many results it has."""
-        results = self._results
-        return (str(len(results)), "".join(self._loosely), *sorted(results))
-
-    def add(self, message: Message) -> None:
-        """Go on behind a message that is not the model's."""
-        said, role = self._said, message.role
-        said.append(role)
+    said: list[str] = []
+    loosely: list[str] = []
+    results: set[str] = set()
+    speaker = ""
+    for message in messages:
+        role = message.role
         is_system = role == "system"
+        said.append(role)
         for block in message.blocks:
             if type(block) is ToolResultBlock:
                 said.append("result")
                 result = [_add_part(part, said) for part in block.content]
                 if not is_system:
-                    self._results.add(result[0] if len(result) == 1 else "".join(result))
+                    results.add(result[0] if len(result) == 1 else "".join(result))
                 continue
-            loosely = _add_part(block, said)
+            text = _add_part(block, said)
             if is_system:
                 continue
-            if role != self._role:
-                self._role = role
+            if role != speaker:
+                speaker = role
                 # No text has a space in it here.
-                self._loosely.append(f" {role} ")
-            self._loosely.append(loosely)
+                loosely.append(f" {role} ")
+            loosely.append(text)
+    return (str(len(said)), *said), (str(len(results)), "".join(loosely), *sorted(results))
 
 
 def _add_part(block: Block, said: list[str]) -> str:
@@ -443,17 +434,18 @@ def has_state(message: Message) -> bool:
     return False
 
 
-def _turn(place: int, model: str, exactly: Behind, loosely: Behind, content: _TurnContent) -> TurnKeys:
-    text, calls, ids, states = content
+def _turn(place: int, model: str, before: Texts, loosely_before: Texts, link: _Link) -> TurnKeys:
+    text, calls, ids, states = link.content
     unnamed = bool(ids) and not any(ids)
+    exactly = Behind(before, link.said)
     return TurnKeys(
         place,
-        exactly.key("m", (text, *calls, *ids)),
+        "m" + _digest_of((*before, link.exact)),
         exactly.key("u", (text, *calls)) if unnamed else "",
         exactly.key("a", (model, text, *calls)) if unnamed else "",
-        loosely.key("l", _loose_turn(text, calls)),
+        "l" + _digest_of((*loosely_before, link.loose)),
         _call_keys(ids, calls) if ids else (),
-        *_state_keys(states),
+        *(_state_keys(states) if states else _NO_STATES),
         1,
         text != "",
         len(ids),
