@@ -253,10 +253,9 @@ class _Conversation:
                 if len(state.data) >= _TELLING_STATE and state.kind != "id":
                     telling, others = _state_keys(states)
                     return [TurnKeys(start, states=telling, others=others)]
-            exactly, loosely = self._before(number)
-            return [_turn(start, self._model, exactly, loosely, self._link(number))]
-        said, loosely_said = _said_since(messages[behind:start])
+            return [_turn(start, self._model, *self._before(number), self._link(number))]
         before, loosely_before = self._before(number)
+        said, loosely_said = _said_since(messages[behind:start])
         exactly, loosely = Behind(before, said), Behind(loosely_before, loosely_said)
         found: list[TurnKeys] = []
         for place in range(start, end):
