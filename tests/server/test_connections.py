@@ -64,12 +64,12 @@ def inside(test: Callable[[], Awaitable[None]]) -> Callable[[], None]:
 
 
 @inside
-async def test_a_connection_without_a_next_request_is_closed_after_five_seconds() -> None:
+async def test_a_connection_without_a_next_request_is_closed_after_75_seconds() -> None:
     with OneConnection() as client:
         await client.send(GET)
-        client.clock.move(4.9)
+        client.clock.move(74.9)
         await client.send(GET)
-        client.clock.move(4.9)
+        client.clock.move(74.9)
         assert not client.wire.is_closing()
         client.clock.move(0.2)
         assert client.wire.is_closing()
@@ -86,7 +86,7 @@ async def test_a_connection_is_not_idle_while_a_request_is_answered_or_arrives()
         client.clock.move(100.0)
         assert not client.wire.is_closing()
         await app.answer(1)
-        client.clock.move(4.0)
+        client.clock.move(74.0)
         await client.send(GET[:10])
         client.clock.move(5.0)
         assert not client.wire.is_closing()
@@ -98,11 +98,11 @@ async def test_a_connection_is_not_idle_while_a_request_is_answered_or_arrives()
 async def test_an_empty_line_behind_a_body_is_no_request() -> None:
     with OneConnection() as client:
         await client.send(post(b"/one", b"abc"), b"\r\n")
-        client.clock.move(4.9)
+        client.clock.move(74.9)
         assert not client.wire.is_closing()
         await client.send(GET, b"\r\n")
         assert client.statuses == [200, 200]
-        client.clock.move(20.0)
+        client.clock.move(75.1)
         assert client.statuses == [200, 200], "nobody waits for a head"
         assert client.wire.is_closing()
 

@@ -424,8 +424,8 @@ def test_connections_over_the_bound_are_503_and_served_again_once_others_close()
     with serving(max_connections=3) as served:
         first = [served.connect() for _ in range(3)]
         for client in first:
-            client.send(post(client.host, "/", b""))
-            assert client.reply().status == 200
+            client.send(post(client.host, "/wait", b""))
+            assert served.app.arrived.acquire(timeout=PATIENCE)
         surplus = served.connect()
         surplus.send(post(surplus.host, "/", b""))
         assert is_refused(surplus, 503, "overloaded")
@@ -438,6 +438,26 @@ def test_connections_over_the_bound_are_503_and_served_again_once_others_close()
             if client.reply().status == 200:
                 break
             assert time.monotonic() < until
+
+
+def test_a_connection_over_the_bound_takes_the_place_of_the_one_that_is_idle_for_longest() -> None:
+    with serving(max_connections=3) as served:
+        longest, busy, shorter = [served.connect() for _ in range(3)]
+        for client in (busy, longest, shorter):
+            client.send(post(client.host, "/", b""))
+            assert client.reply().status == 200
+        busy.send(post(busy.host, "/wait", b""))
+        assert served.app.arrived.acquire(timeout=PATIENCE)
+        for closed in (longest, shorter):
+            more = served.connect()
+            more.send(post(more.host, "/wait", b""))
+            assert served.app.arrived.acquire(timeout=PATIENCE), "the new one is served"
+            assert closed.is_closed()
+        surplus = served.connect()
+        surplus.send(post(surplus.host, "/", b""))
+        assert is_refused(surplus, 503, "overloaded")
+        served.app.go.set()
+        assert busy.reply().status == 200
 
 
 def test_many_connections_over_the_bound_are_closed_at_once() -> None:

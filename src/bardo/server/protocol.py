@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 # connection is closed. Many clients read nothing before they have sent all, and see a broken pipe where they are cut off.
 _LINGER_SECONDS = 2.0
 _LINGER_BYTES = 4 * 1024 * 1024
-# How long a connection may stay open between a reply and the next request.
-_IDLE_SECONDS = 5.0
 _END_OF_HEAD = b"\r\n\r\n"
 
 # Which part of a request has begun to arrive and is not complete.
@@ -101,6 +99,8 @@ class Connection(Channel):
             "root_path": "",
         }
         surplus = len(connections) - self._limits.max_connections
+        if surplus > 0 and self.server.close_an_idle_connection():
+            surplus -= 1
         self._surplus = surplus > 0
         if surplus > SURPLUS_CONNECTIONS:
             self.transport.abort()
@@ -110,6 +110,7 @@ class Connection(Channel):
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell the request that is being answered that its client has left, and forget the others."""
         self.server.connections.discard(self)
+        self.server.idle.pop(self, None)
         self._refused = True
         self._clear_deadline()
         if self._idle_timer is not None:
@@ -156,8 +157,11 @@ class Connection(Channel):
             if self.read_paused:
                 self.resume_reading()
             self._idle_since = self.loop.time()
+            idle = self.server.idle
+            idle.pop(self, None)
+            idle[self] = None
             if self._idle_timer is None:
-                self._idle_timer = self.loop.call_later(_IDLE_SECONDS, self._check_idle)
+                self._idle_timer = self.loop.call_later(self._bounds.connection_idle_seconds, self._check_idle)
 
     def _go_on_without_websocket(self) -> None:
         """Read what the client has sent behind a request for a WebSocket that was refused."""
@@ -165,12 +169,19 @@ class Connection(Channel):
         if cycle is not None and cycle.early:
             self.data_received(bytes(cycle.early))
 
+    def close_idle(self) -> bool:
+        """Close the connection where it waits for a request of which nothing has come yet, and return whether it did."""
+        if self._arriving or self._is_busy() or self._websocket is not None or self._refused:
+            return False
+        self.transport.close()
+        return True
+
     def _check_idle(self) -> None:
         """Close a connection on which nothing has happened since a reply: one timer that looks now and then, not one for each reply."""
         self._idle_timer = None
         if self._arriving or self._is_busy():
             return
-        rest = self._idle_since + _IDLE_SECONDS - self.loop.time()
+        rest = self._idle_since + self._bounds.connection_idle_seconds - self.loop.time()
         if rest > 0:
             self._idle_timer = self.loop.call_later(rest, self._check_idle)
         elif not self._refused:

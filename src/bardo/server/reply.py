@@ -54,8 +54,20 @@ class ServerState:
         self.app_state = app_state
         self.limits: ServerLimits = getattr(app, "limits", None) or ServerLimits(app)
         self.connections: set[Channel] = set()
+        self.idle: dict[Channel, None] = {}
+        """Connections that had a reply, the one that has waited the longest first; the next request may be under way on some."""
         self.own_headers = b""
         self.renew_date()
+
+    def close_an_idle_connection(self) -> bool:
+        """Close the connection that has waited the longest for a request, and return whether there was one."""
+        while self.idle:
+            longest = next(iter(self.idle))
+            del self.idle[longest]
+            if longest.close_idle():
+                self.connections.discard(longest)
+                return True
+        return False
 
     def renew_date(self) -> None:
         """Have replies say what time it is now."""
@@ -109,6 +121,10 @@ class Channel(asyncio.Protocol):
 
     def shutdown(self) -> None:
         """Close the connection, or let it close behind the replies that are due."""
+        raise NotImplementedError
+
+    def close_idle(self) -> bool:
+        """Close the connection where it waits for a request of which nothing has come yet, and return whether it did."""
         raise NotImplementedError
 
 

@@ -29,6 +29,8 @@ SURPLUS_CONNECTIONS = 16
 class ServerBounds(msgspec.Struct, frozen=True, kw_only=True):
     """Bounds on what clients may send. Sizes are bytes, `*_seconds` the time until the head or the body has arrived.
 
+    `connection_idle_seconds` is how long a connection stays open between a reply and the next request: longer than load balancers keep
+    theirs (AWS 60 s, nginx 60 s), which would otherwise send a request on a connection that is just being closed.
     `max_total_body_bytes` counts the bodies of all requests of the process that have no complete reply yet: the process takes up to five
     times as much for them, as bytes, as text and as what is sent to providers.
     """
@@ -39,6 +41,7 @@ class ServerBounds(msgspec.Struct, frozen=True, kw_only=True):
     max_header_bytes: int = 64 * 1024
     head_seconds: float = 10.0
     body_seconds: float = 60.0
+    connection_idle_seconds: float = 75.0
     max_total_body_bytes: int = 64 * 1024 * 1024
 
 
@@ -171,6 +174,7 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     max_header_bytes: Count = _BOUNDS.max_header_bytes
     head_seconds: Seconds = _BOUNDS.head_seconds
     max_connections: Count = _BOUNDS.max_connections
+    connection_idle_seconds: Seconds = _BOUNDS.connection_idle_seconds
     max_pipelined_requests: Count = _BOUNDS.max_pipelined_requests
     max_reply_bytes: Count = 64 * 1024 * 1024
     max_stream_bytes: Count = 256 * 1024 * 1024
