@@ -216,7 +216,7 @@ _BEFORE = 8
 
 
 class _Conversation:
-    """The messages of a request as rows of the model's, with the others between them. Digests are made when they are asked for, each once."""
+    """The messages of a request as rows of the model's, with the others between them. Digests are made when asked for, each once."""
 
     def __init__(self, messages: Messages, begin: str, model: str) -> None:
         self.rows: list[_Row] = []
