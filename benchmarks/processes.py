@@ -93,7 +93,7 @@ class Started:
 
     def cpu_seconds(self) -> float:
         """Return the processor time of the whole tree, of children that have ended too."""
-        return sum(map(_cpu, tree(self.process.pid)))
+        return sum(map(cpu_of, tree(self.process.pid)))
 
     def resident_bytes(self) -> int:
         """Return the resident memory of the tree; a page that two processes share counts twice."""
@@ -176,7 +176,7 @@ def _session(pid: int) -> int:
     return int(fields[3]) if fields else 0
 
 
-def _cpu(pid: int) -> float:
+def cpu_of(pid: int) -> float:
     """Return user and system time of a process, and of its children that it has seen end."""
     ended_children = sum(int(field) / _TICK for field in _stat(pid)[13:15])
     try:

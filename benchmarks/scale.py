@@ -17,6 +17,7 @@ from benchmarks.bench import Bench
 from benchmarks.canned import events_of, pace_of
 from benchmarks.contestants import Contestant, Gateway, Lane, Place
 from benchmarks.figures import Figure, Row, Table, Target
+from benchmarks.fleet import measure_fleet
 from benchmarks.growth import measure_workers
 from benchmarks.long_bodies import ask
 from benchmarks.mixed_place import SERVE, state_of
@@ -52,7 +53,7 @@ def run(bench: Bench) -> tuple[list[Table], list[Target]]:
     idle = _idle(bench, min(500 if bench.pace.quick else 5_000, (files - _FILES_BESIDE) // 2))
     beside, times = _beside_long_bodies(bench)
     says = f"short calls beside bodies of {_LONG_BYTES // 1_000_000} MB over alone, p99"
-    return [streams, measure_workers(bench), idle, beside], [
+    return [streams, measure_workers(bench), idle, beside, *measure_fleet(bench)], [
         *targets,
         Target(says=says, limit=BESIDE_TIMES, unit="×", found=times),
     ]

@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from benchmarks.processes import cpu_of, tree
+
 _USERS = ("postgres", "nobody")
 _PATIENCE_SECONDS = 60.0
 
@@ -24,10 +26,10 @@ def can_run_postgres() -> bool:
 
 
 class Postgres:
-    """One server over one folder. `address` is what bardo is configured with, `libpq` what psycopg takes."""
+    """One server over one folder, which has its socket. `address` is what bardo is configured with, `libpq` what psycopg takes."""
 
     def __init__(self, folder: Path, programs: Path, as_user: dict[str, Any]) -> None:
-        self._folder, self._programs, self._as_user = folder, programs, as_user
+        self.folder, self._programs, self._as_user = folder, programs, as_user
         self.address = f"postgresql+psycopg://bardo@/postgres?host={folder}"
         self.libpq = f"host={folder} user=bardo dbname=postgres"
         made: list[str | Path] = [
@@ -46,14 +48,14 @@ class Postgres:
 
     def _start(self) -> subprocess.Popen[bytes]:
         # The machine does not fail here, only the processes: what is written need not reach the disk, and commits are still written first.
-        options = ("fsync=off", "listen_addresses=", f"unix_socket_directories={self._folder}")
+        options = ("fsync=off", "listen_addresses=", "max_connections=1000", f"unix_socket_directories={self.folder}")
         arguments = [part for option in options for part in ("-c", option)]
-        with (self._folder / "output").open("ab") as output:
+        with (self.folder / "output").open("ab") as output:
             server = subprocess.Popen(
-                [self._programs / "postgres", "-D", self._folder / "data", *arguments],
+                [self._programs / "postgres", "-D", self.folder / "data", *arguments],
                 stdout=output,
                 stderr=output,
-                cwd=self._folder,
+                cwd=self.folder,
                 **self._as_user,
             )
         self._wait(server)
@@ -71,6 +73,10 @@ class Postgres:
                 if server.poll() is not None or time.monotonic() > until:
                     raise
                 time.sleep(0.05)
+
+    def cpu_seconds(self) -> float:
+        """Return the processor time of the server and of all its processes, those that have ended too."""
+        return sum(map(cpu_of, tree(self._server.pid)))
 
     def kill_and_restart(self) -> None:
         """Kill the server as `kill -9` does, and start it again over the same folder."""

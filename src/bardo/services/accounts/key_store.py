@@ -31,7 +31,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import SQLAlchemyError
 
 from bardo.adapters.config.accounts import Account, digest_of
-from bardo.adapters.stores.database.engines import address_of, open_for_reading, unusable
+from bardo.adapters.stores.database.engines import address_of, open_for_reading, unusable, without_transactions
 from bardo.adapters.stores.database.revisions import open_current
 from bardo.adapters.stores.migrations import KEYS_BRANCH
 from bardo.services.accounts.access_keys import NewKey, make_key
@@ -163,9 +163,12 @@ class KeyStore:
         return revision, [StoredKey(bytes.fromhex(row.digest), _account(row.account)) for row in rows]
 
     def revision(self) -> int:
-        """Return the number of the latest change, 0 where there was none."""
-        with self._connected() as connection:
-            return connection.scalar(select(access_keys_revision.c.revision)) or 0
+        """Return the number of the latest change, 0 where there was none. Each process asks every second, so that nobody waits for it."""
+        try:
+            with without_transactions(self._engine).connect() as connection:
+                return connection.scalar(select(access_keys_revision.c.revision)) or 0
+        except SQLAlchemyError as error:
+            raise unusable(self._engine.url, error) from error
 
     def change(self, name: str, limits: Mapping[str, int | None], **fields: object) -> Account:
         """Change limits and what else one key says, which is named by its id, its name or the beginning of its id.

@@ -6,13 +6,14 @@ Loads SQLAlchemy: import it where keys are opened, and nowhere above.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from typing import cast
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, cast
 
-from sqlalchemy import Connection, Engine, text
+from sqlalchemy import Engine, text
 
 from bardo.accounting.limits import (
     COUNTED_SECONDS,
+    MONEY,
     WINDOWS,
     LeasedUsage,
     LeaseRequest,
@@ -21,7 +22,13 @@ from bardo.accounting.limits import (
     day_number,
     is_counted,
 )
-from bardo.adapters.stores.database.engines import transaction
+from bardo.adapters.stores.database.engines import (
+    Statement,
+    execute_together,
+    is_file,
+    transaction,
+    without_turns,
+)
 from bardo.services.accounts.leases import (
     KEPT_SECONDS,
     STALE_SECONDS,
@@ -62,6 +69,20 @@ _SEEN = text(
     "INSERT INTO limit_workers (worker, seen_at) VALUES (:worker, :now) "
     "ON CONFLICT (worker) DO UPDATE SET seen_at = excluded.seen_at"
 )
+# All rows of a grant, or none where others have leased so much meanwhile that one limit holds more than `most`.
+_PUT_WITHIN = text(
+    "INSERT INTO limit_leases (account, name, period, worker, amount) "
+    "SELECT :account, row.name, row.period, :worker, row.amount "
+    "FROM unnest(CAST(:names AS text[]), CAST(:periods AS bigint[]), CAST(:amounts AS bigint[])) AS row (name, period, amount) "
+    "WHERE NOT EXISTS (SELECT 1 "
+    "FROM unnest(CAST(:names AS text[]), CAST(:periods AS bigint[]), CAST(:most AS bigint[])) AS bound (name, period, most) "
+    "WHERE bound.most < (SELECT COALESCE(SUM(l.amount), 0) FROM limit_leases l LEFT JOIN limit_workers w ON w.worker = l.worker "
+    f"WHERE l.account = :account AND l.name = bound.name AND CASE WHEN l.name IN ({_WINDOW_NAMES}) THEN l.period > :first "
+    "ELSE l.period = bound.period AND w.seen_at > :since END)) "
+    "ON CONFLICT (account, name, period, worker) DO UPDATE SET amount = excluded.amount RETURNING name"
+)
+# Who leases of a key waits for nobody but who leases of the same.
+_LOCK_ACCOUNT = text("SELECT pg_advisory_xact_lock(hashtextextended(:account, 7089073064144565108))")
 _LIVING = text("SELECT COUNT(*) FROM limit_workers WHERE seen_at > :since")
 _ESTIMATED = text("SELECT day, nanos FROM estimated_spend WHERE account = :account AND day >= :first AND day <= :last")
 _REMOVE_ESTIMATED = text("DELETE FROM estimated_spend WHERE day < :before")
@@ -72,10 +93,11 @@ _ADD_ESTIMATED = text(
 
 
 class SqlLeaseStore:
-    """The leases of one process in SQLite or PostgreSQL."""
+    """The leases of one process in SQLite or PostgreSQL. A server is asked once for what a process uses, and twice for a lease."""
 
     def __init__(self, engine: Engine, worker: str, spend: Spend) -> None:
-        self._engine = engine
+        self._engine = without_turns(engine)
+        self._is_file = is_file(engine.url)
         self._worker = worker
         self._spend = spend
         self._own = OwnRows()
@@ -84,38 +106,102 @@ class SqlLeaseStore:
         self, account: str, rows: Sequence[Lease], wants: Sequence[LeaseRequest], now: float
     ) -> LeaseGrant | Shortage:
         """Store `rows`, and lease what is wanted: all of it, or nothing where one limit has too little left."""
+        granted = None if self._is_file else self._claim_beside_others(account, rows, wants, now)
+        return granted or self._claim_in_turn(account, rows, wants, now)
+
+    def _claim_beside_others(
+        self, account: str, rows: Sequence[Lease], wants: Sequence[LeaseRequest], now: float
+    ) -> LeaseGrant | None:
+        """Lease what is wanted without anybody's waiting on the way to the server; None where too little is left for that.
+
+        What costs move meanwhile from leases to the log is counted in neither: so a budget is leased of in turn where less than a further
+        lease would be left.
+        """
         with transaction(self._engine) as connection:
-            self._live(connection, rows, now)
-            used = self._used(connection, account, now, money=is_about_money(wants))
-            found = grant_of(wants, used, now)
-            granted = rows_of(account, wants, found) if isinstance(found, LeaseGrant) else []
-            self._store(connection, granted)
-        self._own.note([*rows, *granted])
-        return found
+            seen, *_, leases, estimates = execute_together(
+                connection, [*self._live(rows, now), *_usage_of(account, now)], commits=True
+            )
+        self._own.note(rows)
+        if self._was_away(seen, now):
+            return None
+        used = self._used(account, leases, estimates, now, money=is_about_money(wants))
+        granted = grant_of(wants, used, now)
+        if not isinstance(granted, LeaseGrant):
+            return None
+        leased = rows_of(account, wants, granted)
+        values = {
+            "account": account,
+            "worker": self._worker,
+            "names": [want.name for want in wants],
+            "periods": [want.period for want in wants],
+            "amounts": [row.amount for row in leased],
+            "most": [
+                granted.left[want.name]
+                + sum(used.leases.get(want.name, {}).values())
+                - (want.most if want.name in MONEY else 0)
+                for want in wants
+            ],
+            "first": int(now) - COUNTED_SECONDS,
+            "since": now - STALE_SECONDS,
+        }
+        with transaction(self._engine) as connection:
+            *_, stored = execute_together(
+                connection, [(_LOCK_ACCOUNT, {"account": account}), (_PUT_WITHIN, values)], commits=True
+            )
+        if not stored:
+            return None
+        self._own.note(leased)
+        return granted
+
+    def _claim_in_turn(
+        self, account: str, rows: Sequence[Lease], wants: Sequence[LeaseRequest], now: float
+    ) -> LeaseGrant | Shortage:
+        with transaction(self._engine) as connection:
+            locks: list[Statement] = [] if self._is_file else [(_LOCK_ACCOUNT, {"account": account})]
+            found = execute_together(connection, [*locks, *self._live(rows, now), *_usage_of(account, now)])
+            leases, estimates = found[-2:]
+            if self._was_away(found[len(locks)], now):
+                execute_together(connection, self._stored([*self._own.all(), *rows]))
+                leases, estimates = execute_together(connection, _usage_of(account, now))
+            used = self._used(account, leases, estimates, now, money=is_about_money(wants))
+            granted = grant_of(wants, used, now)
+            leased = rows_of(account, wants, granted) if isinstance(granted, LeaseGrant) else []
+            execute_together(connection, self._stored(leased), commits=True)
+        self._own.note([*rows, *leased])
+        return granted
 
     def sync(self, rows: Sequence[Lease], estimates: Sequence[Estimate], now: float) -> int:
         """Store rows and estimates, say that this process lives, and return how many do."""
+        asked = self._live(rows, now)
+        if estimates:
+            asked.append((_ADD_ESTIMATED, [one._asdict() for one in estimates]))
+        asked.append((_LIVING, {"since": now - STALE_SECONDS}))
         with transaction(self._engine) as connection:
-            self._live(connection, rows, now)
-            if estimates:
-                connection.execute(_ADD_ESTIMATED, [one._asdict() for one in estimates])
-            living = int(connection.scalar(_LIVING, {"since": now - STALE_SECONDS}) or 0)
+            seen, *_, living = execute_together(connection, asked, commits=True)
+        if self._was_away(seen, now):
+            with transaction(self._engine) as connection:
+                execute_together(connection, self._stored([*self._own.all(), *rows]), commits=True)
         self._own.note(rows)
-        return living
+        return int(living[0][0] or 0)
 
     def used(self, account: str, now: float) -> LeasedUsage:
         """Return what is used and leased of the limits of one key by all processes."""
         with transaction(self._engine) as connection:
-            return self._used(connection, account, now, money=True)
+            leases, estimates = execute_together(connection, _usage_of(account, now), commits=True)
+        return self._used(account, leases, estimates, now, money=True)
 
     def clean(self, now: float) -> None:
         """Remove what counts no longer: rows of processes that are over, and of minutes that are past."""
         since, first = now - STALE_SECONDS, int(now) - COUNTED_SECONDS - 60
-        with transaction(self._engine) as connection:
-            connection.execute(_REMOVE_STALE, {"since": since})
-            connection.execute(_REMOVE_WORKERS, {"since": since})
-            connection.execute(_REMOVE_PAST, {"first": first})
-            connection.execute(_REMOVE_ESTIMATED, {"before": day_number(now - KEPT_SECONDS)})
+        # One after the other: a process that is seen again meanwhile stores its rows in another order.
+        for statement in (
+            (_REMOVE_STALE, {"since": since}),
+            (_REMOVE_WORKERS, {"since": since}),
+            (_REMOVE_PAST, {"first": first}),
+            (_REMOVE_ESTIMATED, {"before": day_number(now - KEPT_SECONDS)}),
+        ):
+            with transaction(self._engine) as connection:
+                execute_together(connection, [statement], commits=True)
 
     def leave(self) -> None:
         """Return all leases of calls at a time and of money: this process ends. What it used of a minute counts on."""
@@ -126,37 +212,44 @@ class SqlLeaseStore:
     def close(self) -> None:
         """Do nothing: the engine is not only for leases."""
 
-    def _live(self, connection: Connection, rows: Sequence[Lease], now: float) -> None:
-        """Say that this process lives, and store rows; all of its own where others took it for over, and may have removed them."""
-        seen = connection.scalar(_WAS_SEEN, {"worker": self._worker})
-        connection.execute(_SEEN, {"worker": self._worker, "now": now})
-        if seen is None or float(seen) <= now - STALE_SECONDS:
-            self._store(connection, self._own.all())
-        self._store(connection, rows)
+    def _live(self, rows: Sequence[Lease], now: float) -> list[Statement]:
+        """Return what says that this process lives, after having asked when it was seen, and stores rows."""
+        worker = {"worker": self._worker}
+        return [(_WAS_SEEN, worker), (_SEEN, {**worker, "now": now}), *self._stored(rows)]
 
-    def _used(self, connection: Connection, account: str, now: float, *, money: bool) -> LeasedUsage:
+    def _was_away(self, seen: Sequence[Any], now: float) -> bool:
+        """Whether others took this process for over, and may have removed all of its rows."""
+        return not seen or float(seen[0][0]) <= now - STALE_SECONDS
+
+    def _used(
+        self, account: str, totals: Sequence[Any], estimates: Sequence[Any], now: float, *, money: bool
+    ) -> LeasedUsage:
         leases: dict[LimitName, dict[int, int]] = defaultdict(dict)
-        for name, period, amount in connection.execute(_TOTALS, {"account": account, "since": now - STALE_SECONDS}):
+        for name, period, amount in totals:
             if is_counted((cast("LimitName", name), period), now):
                 leases[cast("LimitName", name)][period] = int(amount)
         if not money:
             return LeasedUsage(leases, 0, 0)
-        first, today = days_of(account, now)
-        days = {
-            int(day): int(nanos)
-            for day, nanos in connection.execute(_ESTIMATED, {"account": account, "first": first, "last": today})
-        }
+        days = {int(day): int(nanos) for day, nanos in estimates}
         return usage_of(account, leases, days, self._spend, now)
 
-    def _store(self, connection: Connection, rows: Iterable[Lease]) -> None:
-        put, gone = [], []
+    def _stored(self, rows: Iterable[Lease]) -> list[Statement]:
+        put: list[Mapping[str, Any]] = []
+        gone: list[Mapping[str, Any]] = []
         for account, (name, period), amount in rows:
             fields = {"account": account, "name": name, "period": period, "worker": self._worker}
             if amount > 0:
                 put.append({**fields, "amount": amount})
             else:
                 gone.append(fields)
-        if put:
-            connection.execute(_PUT_LEASE, put)
-        if gone:
-            connection.execute(_REMOVE_LEASE, gone)
+        changes: list[Statement] = [(_PUT_LEASE, put)] if put else []
+        return [*changes, (_REMOVE_LEASE, gone)] if gone else changes
+
+
+def _usage_of(account: str, now: float) -> list[Statement]:
+    """Return what asks for the leases of an account, and for its calls of unknown cost."""
+    first, today = days_of(account, now)
+    return [
+        (_TOTALS, {"account": account, "since": now - STALE_SECONDS}),
+        (_ESTIMATED, {"account": account, "first": first, "last": today}),
+    ]

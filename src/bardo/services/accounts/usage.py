@@ -145,11 +145,12 @@ class LogSpend:
             raise unusable(address_of(self._path), error) from error
 
     def _open_log(self, path: str | Path) -> Engine:
+        from bardo.adapters.stores.database.engines import without_transactions
         from bardo.adapters.stores.log.database import address_of, open_readable
 
         with self._lock:
             if self._engine is None:
-                self._engine = open_readable(address_of(path))
+                self._engine = without_transactions(open_readable(address_of(path)))
             return self._engine
 
 

@@ -5,9 +5,10 @@ Loads SQLAlchemy: import it where a database is opened, and nowhere above.
 
 from __future__ import annotations
 
+import select
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -15,10 +16,10 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 import msgspec
-from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy import URL, Connection, Engine, TextClause, create_engine, event, make_url
 from sqlalchemy.engine.interfaces import DBAPIConnection
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
-from sqlalchemy.pool import ConnectionPoolEntry
+from sqlalchemy.exc import ArgumentError, DBAPIError, InvalidatePoolError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 
 from bardo.adapters.config.paths import is_file as is_existing_file
 from bardo.adapters.stores.database.problems import STATE, DatabaseUse, in_one_line
@@ -99,6 +100,52 @@ def open_for_reading(address: URL, use: DatabaseUse = STATE) -> Engine:
     return engine
 
 
+_TAKES_NO_TURNS = "bardo_takes_no_turns"
+
+
+def without_transactions(engine: Engine) -> Engine:
+    """Return an engine over the same connections whose statements are transactions of their own; SQLite's is returned as it is.
+
+    A server is asked once for each statement then, and not for a beginning and an end too.
+    """
+    options: dict[str, Any] = {"isolation_level": "AUTOCOMMIT", _TAKES_NO_TURNS: True}
+    return engine if is_file(engine.url) else engine.execution_options(**options)
+
+
+def without_turns(engine: Engine) -> Engine:
+    """Return an engine over the same connections whose transactions on a server run beside each other."""
+    return engine.execution_options(**{_TAKES_NO_TURNS: True})
+
+
+Statement = tuple[TextClause, Mapping[str, Any] | Sequence[Mapping[str, Any]]]
+"""A statement and its values, or those of each time that it is executed."""
+
+
+def execute_together(connection: Connection, statements: Sequence[Statement], *, commits: bool = False) -> list[Any]:
+    """Execute statements of one transaction, and return the rows of each.
+
+    PostgreSQL gets them at once, and the end of the transaction too where this `commits`: the way there and back is made once.
+    """
+    raw: Any = connection.connection.dbapi_connection
+    if connection.dialect.driver != "psycopg":
+        results = [connection.execute(statement, values) for statement, values in statements]
+        return [result.all() if result.returns_rows else [] for result in results]
+    try:
+        cursors = []
+        with raw.pipeline():
+            for statement, values in statements:
+                cursor = raw.cursor()
+                written = str(statement.compile(dialect=connection.dialect))
+                (cursor.execute if isinstance(values, Mapping) else cursor.executemany)(written, values)
+                cursors.append(cursor)
+            if commits:
+                raw.commit()
+        return [cursor.fetchall() if cursor.description else [] for cursor in cursors]
+    except raw.Error as error:
+        # Statements that the driver is given directly fail in its words.
+        raise DBAPIError.instance(None, None, error, raw.Error) from error
+
+
 @contextmanager
 def transaction(engine: Engine, use: DatabaseUse = STATE) -> Iterator[Connection]:
     """Do all that the block does, or nothing of it. Raises what `use` raises where the database cannot be used."""
@@ -132,13 +179,11 @@ def _engine(address: URL, use: DatabaseUse) -> Engine:
     timeout = {"timeout": BUSY_SECONDS} if is_file(address) else _SERVER_TIMEOUTS
     timeout = {name: value for name, value in timeout.items() if name not in address.query}
     try:
-        return create_engine(
+        engine = create_engine(
             address,
             hide_parameters=True,  # Rows may hold content, and error texts go to the operator's log.
             json_deserializer=msgspec.json.decode,
             connect_args=timeout,
-            # A server that was started anew has closed the connections that are kept: no call shall be the one to find out.
-            pool_pre_ping=not is_file(address),
         )
     except (ImportError, NoSuchModuleError) as error:
         raise use.unusable(
@@ -146,6 +191,33 @@ def _engine(address: URL, use: DatabaseUse) -> Engine:
         ) from error
     except (SQLAlchemyError, TypeError) as error:
         raise unusable(address, error, use) from error
+    if not is_file(address):
+        event.listen(engine, "checkout", _check_connection)
+    return engine
+
+
+# Behind a firewall that forgets connections nothing tells of their end.
+_ASKED_AFTER_SECONDS = 30.0
+
+
+def _check_connection(connection: Any, entry: ConnectionPoolEntry, _: PoolProxiedConnection) -> None:
+    """Raise InvalidatePoolError for a connection that its server has closed, as when it was started anew: no call shall be the one to find out.
+
+    What can be read of a connection that nothing was asked on is the server's farewell. One that was not used for long is asked.
+    """
+    now = time.monotonic()
+    is_old = now - entry.info.setdefault("checked", now) > _ASKED_AFTER_SECONDS
+    entry.info["checked"] = now
+    try:
+        waiting = select.poll()
+        waiting.register(connection.fileno(), select.POLLIN)
+        if connection.closed or waiting.poll(0):
+            raise InvalidatePoolError
+        if is_old:
+            connection.execute("SELECT 1")
+            connection.rollback()
+    except (connection.Error, OSError) as error:
+        raise InvalidatePoolError from error
 
 
 def _set_up_sqlite(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None:
@@ -194,5 +266,7 @@ def _begin_immediately(connection: Connection) -> None:
 
 
 def _take_turns(lock: int, connection: Connection) -> None:
+    if connection.get_execution_options().get(_TAKES_NO_TURNS):
+        return
     # PostgreSQL numbers rows before they can be seen. Without turns, a follower could pass numbers still to appear.
     connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({lock})")

@@ -9,14 +9,13 @@ Loads SQLAlchemy: import it where a store is opened.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, inspect, text
 from sqlalchemy.exc import SQLAlchemyError
 
-from bardo.adapters.stores.database.engines import address_of, open_for_reading
+from bardo.adapters.stores.database.engines import address_of, open_for_reading, without_transactions
 from bardo.adapters.stores.database.problems import DatabaseProblem, DatabaseUse
 from bardo.adapters.stores.database.revisions import versions
 from bardo.adapters.stores.state.store import Bounds, size_of
@@ -121,6 +120,8 @@ DROP TABLE IF EXISTS {space}_entries, {space}_keys, {space}_shares;
 
 
 _ALL = b"*"
+# What is kept here expires: a crash of the server may cost its last second, and no call waits for its disk.
+_WITHOUT_DISK = "set_config('synchronous_commit', 'off', true)"
 
 
 class PostgresStore:
@@ -136,6 +137,7 @@ class PostgresStore:
         self._lock_number = int.from_bytes(f"bardo {space:<2.2}".encode())
         use = DatabaseUse(name=f"store of {space}", lock=self._lock_number)
         self._engine = open_for_reading(address_of(address, use), use)
+        self._single = without_transactions(self._engine)
         self._lock = threading.Lock()
         self._ready = False
         self._find = text(
@@ -144,9 +146,9 @@ class PostgresStore:
         )
         self._put = text(
             f"SELECT {self._space}_put(:tenant, :keys, :value, :size, :now, :expires, :reply, "
-            ":tenant_entries, :tenant_bytes, :entries, :bytes)"
+            f":tenant_entries, :tenant_bytes, :entries, :bytes) FROM {_WITHOUT_DISK}"
         )
-        self._remove = text(f"SELECT {self._space}_remove(:tenant, :key)")
+        self._remove = text(f"SELECT {self._space}_remove(:tenant, :key) FROM {_WITHOUT_DISK}")
         self._held = text(f"SELECT entries, bytes FROM {self._space}_shares WHERE tenant = :tenant")
 
     def put(
@@ -177,9 +179,9 @@ class PostgresStore:
             "bytes": bounds.bytes,
         }
         if before is None:
-            return bool(self._run(self._put, values, writes=True)[0][0])
+            return bool(self._run(self._put, values)[0][0])
         self._prepare()
-        with self._transaction() as connection:
+        with self._engine.begin() as connection:
             # The lock that every change takes: until the end of this one nobody changes what is compared.
             connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({self._lock_number})")
             found = connection.execute(self._find, {key: values[key] for key in ("tenant", "now", "keys")}).all()
@@ -197,7 +199,7 @@ class PostgresStore:
 
     def remove(self, tenant: str, key: str) -> bool:
         """Forget the value that a key leads to."""
-        return bool(self._run(self._remove, {"tenant": _tenant_key(tenant), "key": _bytes(key)}, writes=True)[0][0])
+        return bool(self._run(self._remove, {"tenant": _tenant_key(tenant), "key": _bytes(key)})[0][0])
 
     def totals(self, tenant: str | None = None) -> tuple[int, int]:
         """Return the number of values and their bytes."""
@@ -208,17 +210,10 @@ class PostgresStore:
         """Close the connections."""
         self._engine.dispose()
 
-    def _run(self, statement: Any, values: dict[str, Any], *, writes: bool = False) -> Sequence[Any]:
+    def _run(self, statement: Any, values: dict[str, Any]) -> Sequence[Any]:
         self._prepare()
-        with self._transaction() if writes else self._engine.begin() as connection:
+        with self._single.connect() as connection:
             return connection.execute(statement, values).all()
-
-    @contextmanager
-    def _transaction(self) -> Iterator[Connection]:
-        with self._engine.begin() as connection:
-            # What is kept here expires: a crash of the server may cost its last second, and no call waits for its disk.
-            connection.exec_driver_sql("SET LOCAL synchronous_commit = off")
-            yield connection
 
     def _prepare(self) -> None:
         """Make the tables where there are none, once."""
