@@ -66,7 +66,7 @@ class FleetResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def measure_fleet(bench: Bench) -> list[Table]:
-    """Measure a fleet by the distance of its store, and what a row of the log takes of the store. Nothing where PostgreSQL is not installed."""
+    """Measure a fleet by the distance of its store, and what a row of the log takes of that. Nothing where PostgreSQL is not installed."""
     if not can_run_postgres():
         bench.note("scale: the fleet and the rows of PostgreSQL are left out, PostgreSQL is not installed")
         return []

@@ -201,7 +201,7 @@ _ASKED_AFTER_SECONDS = 30.0
 
 
 def _check_connection(connection: Any, entry: ConnectionPoolEntry, _: PoolProxiedConnection) -> None:
-    """Raise InvalidatePoolError for a connection that its server has closed, as when it was started anew: no call shall be the one to find out.
+    """Raise InvalidatePoolError for a connection that its server has closed, as when it was started anew: no call shall find that out.
 
     What can be read of a connection that nothing was asked on is the server's farewell. One that was not used for long is asked.
     """
