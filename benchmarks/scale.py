@@ -1,4 +1,5 @@
-"""Subject `scale`: many slow streams and many idle connections at once, and long bodies beside short calls.
+"""Subject `scale`: many slow streams and many idle connections at once, new connections to a provider, long bodies beside short calls, and
+a fleet over one database.
 
 What a stream and a connection take in memory, how late events come, how long the event loop stands, and what an event takes of the
 processor.
@@ -9,19 +10,21 @@ from __future__ import annotations
 import json
 import resource
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 
 from benchmarks.bench import Bench
 from benchmarks.canned import events_of, pace_of
+from benchmarks.certificate import make_certificate
 from benchmarks.contestants import Contestant, Gateway, Lane, Place
 from benchmarks.figures import Figure, Row, Table, Target
 from benchmarks.fleet import measure_fleet
 from benchmarks.growth import measure_workers
 from benchmarks.long_bodies import ask
 from benchmarks.mixed_place import SERVE, state_of
-from benchmarks.processes import ROOT, Cores
+from benchmarks.processes import ROOT, Cores, Started
 
 STREAM_KB, LATE_MS, STRETCH_MS, BESIDE_TIMES = 40, 25, 20, 3
 """The limits: memory of a stream above idle, lateness of events at p99, the longest stretch of the loop, short calls beside long ones."""
@@ -51,9 +54,10 @@ def run(bench: Bench) -> tuple[list[Table], list[Target]]:
     files = _raise_open_files()
     streams, targets = _streams(bench)
     idle = _idle(bench, min(500 if bench.pace.quick else 5_000, (files - _FILES_BESIDE) // 2))
+    secured = _new_connections(bench)
     beside, times = _beside_long_bodies(bench)
     says = f"short calls beside bodies of {_LONG_BYTES // 1_000_000} MB over alone, p99"
-    return [streams, measure_workers(bench), idle, beside, *measure_fleet(bench)], [
+    return [streams, measure_workers(bench), idle, *secured, beside, *measure_fleet(bench)], [
         *targets,
         Target(says=says, limit=BESIDE_TIMES, unit="×", found=times),
     ]
@@ -66,21 +70,23 @@ def _raise_open_files() -> int:
     return most
 
 
-def _gateway(workers: int) -> Contestant:
+def _gateway(workers: int, upstream: str = "", certificate: str = "") -> Contestant:
     def command(place: Place) -> list[str]:
         config, script = place.folder / "bardo.toml", place.folder / "serve_counted.py"
-        config.write_text(_CONFIG.format(log=place.folder / "log.db", upstream=place.upstream))
+        config.write_text(_CONFIG.format(log=place.folder / "log.db", upstream=upstream or place.upstream))
         script.write_text(SERVE)
         return [place.python, str(script), str(config), str(place.port), str(workers)]
 
     lanes = (Lane(name="forwarded", model="plain/{}"),)
-    return Contestant(name=f"bardo, {workers}", lanes=lanes, command=command, environment={"PYTHONPATH": str(ROOT)})
+    environment = {"PYTHONPATH": str(ROOT), **({"SSL_CERT_FILE": certificate} if certificate else {})}
+    return Contestant(name=f"bardo, {workers}", lanes=lanes, command=command, environment=environment)
 
 
 @contextmanager
-def _started(bench: Bench, workers: int) -> Iterator[Gateway]:
+def _started(bench: Bench, workers: int, contestant: Contestant | None = None) -> Iterator[Gateway]:
     # Two workers have no use for one core.
-    gateway = bench.start(_gateway(workers), Cores(bench.cores.all, bench.cores.all) if workers > 1 else None)
+    cores = Cores(bench.cores.all, bench.cores.all) if workers > 1 else None
+    gateway = bench.start(contestant or _gateway(workers), cores)
     assert gateway is not None
     try:
         yield gateway
@@ -186,11 +192,43 @@ def _idle(bench: Bench, count: int) -> Table:
             one.sendall(_HEALTH)
         for one in opened:
             one.recv(4096)
-        # Those that were idle for five seconds are closed.
         held = gateway.started.open_sockets()
         taken = (gateway.started.resident_bytes() - idle) / max(1, held) / 1e3
     rows = (_row("memory of a connection", "kB", {"bardo": taken}), _row("sockets", "number", {"bardo": held}))
     return Table(subject="scale", title=f"scale: {count:,} idle connections", columns=("bardo",), rows=rows)
+
+
+def _new_connections(bench: Bench) -> list[Table]:
+    """Measure calls to a provider over TLS that closes each connection, so that each call makes a new one."""
+    try:
+        made = make_certificate()
+    except ImportError:
+        bench.note("scale: new connections with TLS are left out, cryptography is not installed")
+        return []
+    bench.tell(f"scale: {_BEGUN_A_SECOND} new connections with TLS a second")
+    certificate = bench.folder / "upstream.pem"
+    certificate.write_bytes(made)
+    upstream = Started([sys.executable, "-m", "benchmarks.upstream", str(certificate)], bench.cores.rest, talks=True)
+    try:
+        contestant = _gateway(1, f"https://127.0.0.1:{upstream.hear()}", str(certificate))
+        with _started(bench, 1, contestant) as gateway:
+            asked = (contestant.lanes[0].asked("whole"),)
+            bench.measure(gateway, asked, concurrency=_WARM, seconds=0, least=_WARM)
+            state_of(gateway.port, 1, "?watch")
+            count = _BEGUN_A_SECOND * (1 if bench.pace.quick else 10)
+            sample = bench.measure(gateway, asked, concurrency=100, seconds=0, least=count, rate=_BEGUN_A_SECOND)
+            watched = state_of(gateway.port, 1, "?watch")
+    finally:
+        upstream.stop()
+    stretch = max(one["longest_microseconds"] for one in watched.values()) / 1e3
+    rows = (
+        _row("a call, p50", "ms", {"bardo": sample.result.latency.p50 / 1e3}),
+        _row("a call, p99", "ms", {"bardo": sample.result.latency.p99 / 1e3}),
+        _row("processor for a call", "µs", {"bardo": sample.cpu}),
+        _row("longest stretch of the event loop", "ms", {"bardo": stretch}),
+    )
+    title = f"scale: {_BEGUN_A_SECOND} new connections with TLS a second to a provider"
+    return [Table(subject="scale", title=title, columns=("bardo",), rows=rows)]
 
 
 def _beside_long_bodies(bench: Bench) -> tuple[Table, float]:

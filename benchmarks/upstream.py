@@ -1,12 +1,15 @@
 """The static upstream, a process of its own: `python -m benchmarks.upstream` prints its port and answers canned bytes.
 
-It reads no JSON and makes nothing anew, so that it is never what is measured.
+It reads no JSON and makes nothing anew, so that it is never what is measured. With a file that holds a key and a certificate it speaks
+TLS, and closes each connection behind its first answer.
 """
 
 from __future__ import annotations
 
 import asyncio
 import re
+import ssl
+import sys
 from collections.abc import Callable
 from functools import lru_cache
 
@@ -98,16 +101,33 @@ def at_once(model: str) -> bytes:
     return STREAM_HEAD + b"".join(stream_pieces(model)) if is_streamed(model) else whole_reply(model)
 
 
-async def listen(factory: Callable[[], asyncio.Protocol] = Upstream) -> asyncio.Server:
+class ClosingUpstream(Upstream):
+    """A connection that ends behind the first answer."""
+
+    def _answer(self, request: bytes) -> None:
+        found = _MODEL.search(request)
+        answered = _LIST if found is None else at_once(found[1].decode())
+        self._transport.write(answered.replace(b"\r\n", b"\r\nconnection: close\r\n", 1))
+        self._transport.close()
+
+
+async def listen(
+    factory: Callable[[], asyncio.Protocol] = Upstream, context: ssl.SSLContext | None = None
+) -> asyncio.Server:
     """Return a server on a free port of this machine."""
-    return await asyncio.get_running_loop().create_server(factory, "127.0.0.1", 0, backlog=1024)
+    return await asyncio.get_running_loop().create_server(factory, "127.0.0.1", 0, backlog=1024, ssl=context)
 
 
-async def _main() -> None:
-    server = await listen()
+async def _main(certificate: str = "") -> None:
+    if certificate:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate)
+        server = await listen(ClosingUpstream, context)
+    else:
+        server = await listen()
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()
 
 
 if __name__ == "__main__":
-    asyncio.run(_main())
+    asyncio.run(_main(*sys.argv[1:]))
