@@ -13,6 +13,7 @@ import tempfile
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -111,6 +112,8 @@ async def _fleet(server: Postgres, text: str, folder: Path, seconds: float) -> F
         engine.dispose()
     taken: list[float] = []
     statuses: list[int] = []
+    # A gateway has the threads of its process to itself, and these share one.
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(8 * GATEWAYS))
     async with AsyncExitStack() as stack:
         gateways = [
             await stack.enter_async_context(_gateway(text, folder / f"gateway-{number}")) for number in range(GATEWAYS)
