@@ -11,9 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bardo.catalog.rows import ProviderRow
+from bardo.planning.text_formats import TextFormats
+from bardo.reasoning.registry import find_format
 from bardo.replies.forwarding import Forwarding
 from bardo.replies.reply_reader import ReplyReader
-from bardo.values.events import ContentChunk
+from bardo.values.events import ContentChunk, Event
 from bardo.values.response import Response
 from bardo.values.secrets import Secrets
 
@@ -93,6 +95,99 @@ def test_pieces_that_are_passed_on_at_once_say_the_same(texts: list[str], field:
             assert known == "".join(texts[: (place + 1) * n - 1])
     assert sent + forwarding.rest().raw == said
     assert reader.response() == response
+
+
+RESPONSES = ProviderRow(id="lab", name="Lab", dialect="openai_responses")
+
+
+def numbered_stream(texts: Sequence[str]) -> list[bytes]:
+    """Return the frames of a stream each of which has another number, so that none repeats the one before."""
+    place = {"item_id": "i1", "output_index": 0, "content_index": 0}
+    said = {"type": "output_text", "text": "".join(texts), "annotations": []}
+    item = {"id": "i1", "type": "message", "role": "assistant", "status": "completed", "content": [said]}
+    whole = {"id": "r1", "object": "response", "status": "completed", "model": "m", "output": [item]}
+    events: list[dict[str, object]] = [
+        {"type": "response.created", "response": {**whole, "status": "in_progress", "output": []}},
+        {"type": "response.output_item.added", "item": {**item, "content": []}, "output_index": 0},
+        *({"type": "response.output_text.delta", **place, "delta": text} for text in texts),
+        {"type": "response.output_item.done", "item": item, "output_index": 0},
+        {"type": "response.completed", "response": whole},
+    ]
+    numbered = [json.dumps({**event, "sequence_number": number}) for number, event in enumerate(events)]
+    return [b"data: " + one.encode() + b"\n\n" for one in numbered]
+
+
+class Seen:
+    """A stage that passes text on, and must see its first piece."""
+
+    passes_text = True
+
+    def __init__(self) -> None:
+        self.seen: list[Event] = []
+
+    def feed(self, item: Event) -> Sequence[Event]:
+        self.seen.append(item)
+        return (item,)
+
+    def finish(self) -> Sequence[Event]:
+        return ()
+
+
+class Upper(Seen):
+    """A stage that changes text."""
+
+    passes_text = False
+
+    def feed(self, item: Event) -> Sequence[Event]:
+        return (ContentChunk(item.block, item.text.upper()),) if isinstance(item, ContentChunk) else (item,)
+
+
+@pytest.mark.parametrize("forward", [True, False])
+def test_frames_of_one_text_that_came_together_pass_the_stages_together(forward: bool) -> None:
+    texts = [f"word {number} " for number in range(30)]
+    frames = numbered_stream(texts)
+    before, behind = Seen(), Seen()
+    reader = ReplyReader(RESPONSES, streamed=True, forward=forward, stages=(before, Upper(), behind))
+    pieces = [*reader.read(b"".join(frames), joined=forward), *reader.read_rest()]
+    assert b"".join([raw for _, raw in pieces]) == b"".join(frames)
+    assert reader.response().text == "".join(texts).upper()
+    said = [event.text for events, _ in pieces for event in events if isinstance(event, ContentChunk)]
+    assert said == [text.upper() for text in texts]
+    # The first frame opens the block.
+    assert [raw for events, raw in pieces if ContentChunk in map(type, events)] == [frames[2], b"".join(frames[3:32])]
+    seen = [[one.text for one in stage.seen if isinstance(one, ContentChunk)] for stage in (before, behind)]
+    assert seen == [texts[:2], said[:3]]
+
+
+SAYING = {
+    "an answer": ["", "An", " answer", "", " of", " <b>some", " words"],
+    "thinking in the text": ["<think>", "Let", " me", " see", "</th", "ink>", "An", " answer", " <think>again"],
+    "thinking that follows a text": ["An", " answer", " <think>", " goes", "</think>", " on"],
+}
+
+
+@pytest.mark.parametrize("texts", SAYING.values(), ids=SAYING)
+@pytest.mark.parametrize("field", ["", "reasoning_content", "reasoning_details"])
+@pytest.mark.parametrize("name", ["think", "qwen35", "gpt_oss", "granite32"])
+def test_thinking_in_a_text_is_found_in_frames_that_came_together(texts: list[str], field: str, name: str) -> None:
+    thoughts = [frame(delta(f"thought {number} ", field)) for number in range(5) if field]
+    frames = [frame(START), *thoughts, *(frame({"content": text}) for text in texts), frame({}, "stop")]
+    formats = TextFormats(reasoning=find_format(name))
+    one_by_one = ReplyReader(ROW, streamed=True, formats=formats)
+    together = ReplyReader(ROW, streamed=True, formats=formats)
+    said = [event for one in frames for event in one_by_one.feed(one)] + one_by_one.finish()
+    assert together.feed(b"".join(frames)) + together.finish() == said
+    assert together.response() == one_by_one.response()
+
+
+def test_a_secret_among_frames_that_came_together_is_taken_out_of_its_frame_alone() -> None:
+    secret, frames = "sk-aB3dE5gH7jK9mN1pQ3sT5v", numbered_stream(["a", "b", "c"])
+    quoting = frames[3].replace(b'"type"', b'"note": "%s", "type"' % secret.encode())
+    reader = ReplyReader(RESPONSES, streamed=True, forward=True, secrets=Secrets([secret]))
+    pieces = reader.read(b"".join([*frames[:3], quoting, *frames[4:]]), joined=True)
+    assert [raw for _, raw in pieces if raw in frames] == [*frames[:3], *frames[4:]]
+    assert secret.encode() not in b"".join([raw for _, raw in pieces])
+    assert reader.response().text == "abc"
 
 
 def test_a_long_text_is_read_now_and_then_and_no_piece_of_it_is_lost() -> None:

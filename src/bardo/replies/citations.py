@@ -10,7 +10,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Generator, Sequence
 from functools import cached_property, lru_cache
-from operator import attrgetter
 from typing import Any, Literal
 
 import msgspec
@@ -19,7 +18,6 @@ from bardo.context.own_functions import OwnCall, OwnResult, OwnSteps
 from bardo.dialects import dialect
 from bardo.dialects.shared.content_forms import Citation, CitationForm, SearchResults, WebPage
 from bardo.planning.hosted_search import SearchPlan, results_text
-from bardo.replies.reply_stages import TextObserver
 from bardo.values.blocks import TextBlock, ToolResultBlock
 from bardo.values.degradation import Degradation
 from bardo.values.events import (
@@ -35,6 +33,7 @@ from bardo.values.events import (
     ToolCallStart,
     UnknownContent,
 )
+from bardo.values.runs import texts_of
 
 _STEP = 1024
 _CONTINUATION = bytes(range(0x80, 0xC0))
@@ -187,14 +186,13 @@ def _without_places(one: Citation) -> Citation:
     return one._replace(start=None, end=None)
 
 
-_text_of: Callable[[Any], str] = attrgetter("text")
 _NO_PLACE = "the client's dialect has no place for it"
 _OfBlock = ContentChunk | RefusalChunk | ThinkStart | ToolCallStart | UnknownContent
 _TOO_LONG = "the answer is longer than what is held to count its places"
 _WHOLE_BLOCKS = "the client's dialect cites whole blocks of text"
 
 
-class TranslateCitations(TextObserver):
+class TranslateCitations:
     """Adds the client's form of each citation to the events of a reply.
 
     `given` is the form that came in the dialect `source`, `wanted` the one of the dialect `client`. The text is held only where one of
@@ -218,15 +216,14 @@ class TranslateCitations(TextObserver):
         take = _TAKE.get(type(item))
         return (item,) if take is None else take(self, item)
 
-    def passes_run(self, piece: Any) -> bool:
-        """Whether text of a choice passes as it is: nothing waits for it."""
-        return not self._held.get(piece.choice)
-
-    def observe_run(self, pieces: Sequence[Any]) -> None:
-        """Count pieces of the answer."""
+    def passes_run(self, pieces: Sequence[Any]) -> bool:
+        """Whether text of a choice passes as it is, because nothing waits for it; then it is counted."""
         first = pieces[0]
+        if self._held.get(first.choice):
+            return False
         if type(first) is ContentChunk:
-            self._text_of(first.choice).add(first.block, "".join(map(_text_of, pieces)))
+            self._text_of(first.choice).add(first.block, "".join(texts_of(pieces)))
+        return True
 
     def finish(self) -> Sequence[Event]:
         """Give what is still held."""

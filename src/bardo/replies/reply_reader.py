@@ -23,9 +23,7 @@ from bardo.replies.reply_stages import (
     FillMissingFields,
     FoldStage,
     HeldEnds,
-    TextObserver,
     counting_ids,
-    observe,
     pass_through,
     pass_whole,
     passed_to_the_end,
@@ -37,7 +35,7 @@ from bardo.streams.sse import SseDecoder
 from bardo.streams.stage import Stage
 from bardo.values.error_cleaning import clean_error
 from bardo.values.errors import BardoError, BrokenStream, EmptyReply, MalformedReply, ProviderError
-from bardo.values.events import Event, Failed, ReplyStart, ToolCallChunk
+from bardo.values.events import ContentChunk, Event, Failed, RefusalChunk, ReplyStart, ThinkChunk, ToolCallChunk
 from bardo.values.fold import ResponseFold
 from bardo.values.response import Response
 from bardo.values.runs import MANY, runs_of
@@ -51,10 +49,10 @@ _MOST_POSTPONED = 64
 class RepeatedReading:
     """Reads the frames of one reply that are alike, for its `ReplyReader`.
 
-    `stages` are those of the reply, `fold` what its events are folded into, `written` what counts them, and `beginning` how it began.
+    `stages` are those of the reply, `fold` what its events are folded into, and `written` what counts them.
     """
 
-    __slots__ = ("_alone", "_beginning", "_fold", "_frames", "_observers", "_passes_text", "_postponed", "_written")
+    __slots__ = ("_alone", "_fold", "_frames", "_postponed", "_unobserved", "_written")
 
     def __init__(
         self,
@@ -62,15 +60,12 @@ class RepeatedReading:
         stages: Sequence[Stage[Event, Event]],
         fold: ResponseFold,
         written: WrittenTokens,
-        beginning: ReplyBeginning,
     ) -> None:
         self._frames = frames
         self._fold = fold
         self._written = written
-        self._beginning = beginning
-        # Whether the stages pass each piece of a text on, and which of them look at it.
-        self._passes_text = all(getattr(stage, "passes_text", False) for stage in stages)
-        self._observers = [stage for stage in stages if isinstance(stage, TextObserver)]
+        # Whether no stage looks at a further piece of a text.
+        self._unobserved = all(getattr(stage, "passes_text", False) for stage in stages)
         # Whether nobody but the fold looks at what goes on with the text that was read last.
         self._alone = False
         self._postponed: list[bytes] = []
@@ -88,18 +83,10 @@ class RepeatedReading:
         """Return the events of a chunk that holds nothing but such frames, all of them whole; None for any other."""
         return self._frames.read_all(chunk, joined=joined)
 
-    def takes(self, events: Sequence[Event]) -> bool:
-        """Take events of frames that repeat where no stage changes them; False where they must pass the stages."""
-        if not events:
-            return True
-        if not self._beginning.has_token:
-            self._beginning.note(events)
-        passes = self._passes_text and type(events[0]) is not ToolCallChunk and observe(events, self._observers)
-        self._alone = passes and not self._observers and self._beginning.has_token
-        if passes:
-            self._written.feed(events)
-            self._fold.feed_run(events)
-        return passes
+    def note(self, events: Sequence[Event]) -> None:
+        """Take notice of events of frames that repeat, of which the last ones may be postponed from now on."""
+        if events:
+            self._alone = self._unobserved and type(events[0]) is not ToolCallChunk
 
     def may_postpone(self, chunk: bytes) -> bool:
         """Whether a chunk is one frame that goes on with the text that was read last, at which nobody but the fold looks."""
@@ -289,9 +276,7 @@ class ReplyReader:
         self._secrets, self._watch = secrets, pipeline.watch
         frames = RepeatedFrames.of(self._framing.inner, self._decoder) if streamed else None
         self._repeated = (
-            None
-            if frames is None
-            else RepeatedReading(frames, pipeline.stages, pipeline.fold, pipeline.written, self.beginning)
+            None if frames is None else RepeatedReading(frames, pipeline.stages, pipeline.fold, pipeline.written)
         )
         self.repeats = False
         self._abandoned = False
@@ -503,28 +488,42 @@ class ReplyReader:
         return self._framing.problem(why) or MalformedReply(why, provider=self._provider)
 
     def _read(self, frames: Sequence[Frame]) -> list[EventsAndBytes]:
-        """Read frames until one breaks the reply, or ends it."""
-        pieces: list[EventsAndBytes] = []
+        """Read frames until one breaks the reply, or ends it. Frames that hold nothing but a piece of text pass the stages together."""
+        pipeline, beginning, pieces = self._pipeline, self.beginning, list[EventsAndBytes]()
+        texts: list[Event] = []
+        raw: list[bytes] = []
         for frame in frames:
-            if self._pipeline.failure is not None or self._decoder.over:
+            if pipeline.failure is not None or self._decoder.over:
                 break
-            pieces.append(self._read_one(frame))
+            if not self._streamed:
+                self._body = frame.data
+            plain = self._read_plain(frame.raw) if self._read_plain is not None and frame.data is frame.raw else None
+            readable, decoded = (frame, plain) if plain is not None else self._decode(frame)
+            if decoded and not beginning.has_token:
+                beginning.note(decoded)
+            # A frame is looked at by itself where it may quote a secret, or follow the end of a call.
+            alone = self._watch.seen or (self._ends is not None and pipeline.ids.arguments.begun)
+            if len(decoded) == 1 and type(decoded[0]) in _TEXTS and not alone:
+                texts += decoded
+                raw.append(readable.raw)
+                continue
+            if texts:
+                pieces.append(self._passed(texts, Frame(None, raw=b"".join(raw))))
+                texts, raw = [], []
+            pieces.append(self._passed(decoded, readable))
+        if texts:
+            pieces.append(self._passed(texts, Frame(None, raw=b"".join(raw))))
         return pieces
 
-    def _read_one(self, frame: Frame) -> EventsAndBytes:
-        if not self._streamed:
-            self._body = frame.data
-        plain = self._read_plain(frame.raw) if self._read_plain is not None and frame.data is frame.raw else None
-        readable, decoded = (frame, plain) if plain is not None else self._decode(frame)
-        if decoded and not self.beginning.has_token:
-            self.beginning.note(decoded)
-        events = self._pipeline.feed(decoded)
-        if self._pipeline.failure is None:
-            if self._watch.seen:
-                readable = frame_without_quoted(readable, events, self._secrets)
-            return events, readable.raw if self._ends is None else self._ends.feed(readable, decoded)
-        self._name_failure()
-        return events, b""
+    def _passed(self, decoded: Sequence[Event], frame: Frame) -> EventsAndBytes:
+        """Return what comes of decoded events for the client, beside what it gets of their frame; nothing behind a failure."""
+        events = self._pipeline.feed(decoded) if self._pipeline.failure is None else ()
+        if self._pipeline.failure is not None:
+            self._name_failure()
+            return events, b""
+        if self._watch.seen:
+            frame = frame_without_quoted(frame, events, self._secrets)
+        return events, frame.raw if self._ends is None else self._ends.feed(frame, decoded)
 
     def _decode(self, frame: Frame) -> tuple[Frame, Sequence[Event]]:
         """Return a frame as its client gets it, and its events."""
@@ -576,8 +575,15 @@ class ReplyReader:
             return False
 
     def _take_repeated(self, repeated: RepeatedReading, events: Sequence[Event]) -> Sequence[Event]:
-        """Take events of frames that repeat. Only pieces of text do, which most stages do not look at."""
-        return events if repeated.takes(events) else self._pipeline.feed(events)
+        """Take events of frames that repeat. Only pieces of text do, or of the arguments of a call."""
+        if events and not self.beginning.has_token:
+            self.beginning.note(events)
+        if self.beginning.has_token:
+            repeated.note(events)
+        return self._pipeline.feed(events)
+
+
+_TEXTS = frozenset({ContentChunk, ThinkChunk, RefusalChunk})
 
 
 def _inline_of(stages: Sequence[Stage[Event, Event]]) -> InlineReasoning | None:

@@ -41,7 +41,7 @@ from bardo.values.events import (
     WithheldThought,
 )
 from bardo.values.fold import ResponseFold
-from bardo.values.runs import MANY
+from bardo.values.runs import runs_of
 
 LONGEST_NAME = 500
 _LONGEST_HELD = 64
@@ -51,25 +51,11 @@ _TRUNCATED = "Input data was truncated"
 _CONTROL = re.compile("[\x00-\x1f]")
 
 
-class TextObserver:
-    """A stage that passes text on as it is, and counts it. Pieces that were read in one go are not fed to it one by one."""
-
-    passes_text = True
-
-    def passes_run(self, piece: Any) -> bool:
-        """Whether further text like this piece passes as it is at present; if not, it must be fed."""
-        raise NotImplementedError
-
-    def observe_run(self, pieces: Sequence[Any]) -> None:
-        """Take pieces of text, thinking or refusal of one block, at least one, that have passed."""
-        raise NotImplementedError
-
-
 THOUGHTS: frozenset[type] = frozenset((ThinkStart, ThinkChunk, ThinkEnd, OpaqueState))
 """The events of thinking."""
 
 
-class FoldStage(TextObserver):
+class FoldStage:
     """Collects all that passes, before thinking is left out of it."""
 
     acts_on = THOUGHTS
@@ -84,14 +70,12 @@ class FoldStage(TextObserver):
     def finish(self) -> Sequence[Event]:
         return ()
 
-    def passes_run(self, piece: Any) -> bool:
+    def passes_run(self, pieces: Sequence[Event]) -> bool:
+        self._fold.feed_run(pieces)
         return True
 
-    def observe_run(self, pieces: Sequence[Any]) -> None:
-        self._fold.feed_run(pieces)
 
-
-class WithoutReasoning(TextObserver):
+class WithoutReasoning:
     """Leaves all thinking out, its opaque state and its fields included, and says once for each choice that there was some to read.
 
     A block that begins as thinking is left out to its end: what passed of it would begin an empty text.
@@ -130,12 +114,9 @@ class WithoutReasoning(TextObserver):
         """Nothing is held."""
         return ()
 
-    def passes_run(self, piece: Any) -> bool:
-        """Whether it is no thinking."""
-        return type(piece) is not ThinkChunk
-
-    def observe_run(self, pieces: Sequence[Any]) -> None:
-        """Text is not counted."""
+    def passes_run(self, pieces: Sequence[Event]) -> bool:
+        """Whether they are no thinking."""
+        return type(pieces[0]) is not ThinkChunk
 
 
 _THINKING: dict[type, Callable[[WithoutReasoning, Any], Sequence[Event]]] = {
@@ -462,27 +443,32 @@ _ARGUMENTS: dict[type, Callable[[CallArguments, Any], Sequence[Event]]] = {
 
 
 def pass_through(events: Sequence[Event], stages: Sequence[Stage[Event, Event]]) -> Sequence[Event]:
-    """Return what comes of events behind these stages."""
-    for stage in stages:
-        if len(events) < MANY or _touches(stage, events):
-            events = [passed for event in events for passed in stage.feed(event)]
-    return events
+    """Return what comes of events behind these stages. The first piece of a text is fed to all, others to those that must see them."""
+    if len(events) == 1:
+        for stage in stages:
+            alone = len(events) == 1
+            events = stage.feed(events[0]) if alone else [one for event in events for one in stage.feed(event)]
+        return events
+    out: list[Event] = []
+    for run in runs_of(events):
+        out += pass_through(run[:1], stages)
+        further = run[1:]
+        for place, stage in enumerate(stages if further else ()):
+            if not _passes_on(stage, further):
+                fed = [one for piece in further for one in stage.feed(piece)]
+                further = pass_through(fed, stages[place + 1 :])
+                break
+        out += further
+    return out
 
 
-def _touches(stage: Stage[Event, Event], events: Sequence[Event]) -> bool:
-    """Whether a stage may look at one of these events, or change it."""
-    touches: frozenset[type] | None = getattr(stage, "touches", None)
-    return touches is None or not touches.isdisjoint(map(type, events))
-
-
-def observe(pieces: Sequence[Any], stages: Sequence[TextObserver]) -> bool:
-    """Tell pieces of one block to the stages that count text; False where they must be fed."""
-    for stage in stages:
-        if not stage.passes_run(pieces[0]):
-            return False
-    for stage in stages:
-        stage.observe_run(pieces)
-    return True
+def _passes_on(stage: Stage[Event, Event], pieces: Sequence[Event]) -> bool:
+    """Whether a stage gives further pieces of one text, or of a call's arguments, as they are."""
+    if type(pieces[0]) is ToolCallChunk:
+        touches: frozenset[type] | None = getattr(stage, "touches", None)
+        return touches is not None and ToolCallChunk not in touches
+    passes_run: Callable[[Sequence[Event]], bool] | None = getattr(stage, "passes_run", None)
+    return getattr(stage, "passes_text", False) if passes_run is None else passes_run(pieces)
 
 
 def passed_to_the_end(last: Sequence[Event], stages: Sequence[Stage[Event, Event]]) -> list[Event]:

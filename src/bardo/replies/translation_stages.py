@@ -14,7 +14,6 @@ from bardo.dialects.shared.declaration import EVENTS, ReplyDeclaration
 from bardo.planning.attempt import Attempt
 from bardo.reasoning.replay import Origins
 from bardo.replies.citations import citations_between, cited_pages
-from bardo.replies.reply_stages import TextObserver
 from bardo.streams.stage import Stage
 from bardo.values.degradation import Degradation
 from bardo.values.errors import MalformedReply
@@ -324,12 +323,13 @@ def refusal_stages(source: str, client: str) -> list[Stage[Event, Event]]:
     return [ExplainedRefusal(source, given.refusal_words, client, "" if wanted is None else wanted.refusal_field)]
 
 
-class TranslateLogprobs(TextObserver):
+class TranslateLogprobs:
     """Writes the log probabilities of a reply, which came as `given` in the dialect `source`, as `wanted` in the dialect `client`.
 
     Where the client has them at blocks and the provider does not, they stand at the last block of text.
     """
 
+    passes_text = True
     acts_on: frozenset[type] = frozenset((BlockFields, ReplyFields))
 
     def __init__(self, source: str, given: LogprobForm, client: str, wanted: LogprobForm) -> None:
@@ -350,15 +350,6 @@ class TranslateLogprobs(TextObserver):
             case Failed():
                 return (*self.finish(), item)
         return (item,)
-
-    def passes_run(self, piece: Any) -> bool:
-        """Whether text passes as it is: always."""
-        return True
-
-    def observe_run(self, pieces: Sequence[Any]) -> None:
-        """Take pieces of the answer."""
-        if type(pieces[0]) is ContentChunk:
-            self._text_blocks[pieces[0].choice] = pieces[0].block
 
     def finish(self) -> Sequence[Event]:
         """Give what is still held."""

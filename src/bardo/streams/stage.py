@@ -12,7 +12,8 @@ Out = TypeVar("Out", covariant=True)
 class Stage(Protocol[In, Out]):
     """Takes items, gives items, and at the end gives back whatever it still held.
 
-    One whose class says `passes_text = True` gives a further piece of a block of text as it is, and need not be asked about it. One whose
+    One whose class says `passes_text = True` gives a further piece of a block of text as it is, and need not be asked about it. One with
+    `passes_run` is given further pieces of a block together, and says whether they pass as they are; where not, they are fed. One whose
     class names the types that it `acts_on` gives a whole reply that has no event of these types as it is, and need not see it. One whose
     class names the types that it `touches` gives items of other types as they are at any time, and need not see them.
     """

@@ -7,18 +7,19 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
 from bardo.values.events import BREAKS_OFF, ContentChunk, Event, Failed, Finish
+from bardo.values.runs import texts_of
 
 Piece = TypeVar("Piece")
 Read = TypeVar("Read", covariant=True)
 
 
 class BlockReader(Protocol[Read]):
-    """Reads the text of one block while it arrives."""
+    """Reads the text of one block while it arrives. One may have `passing`: the text without which the next pieces are passed on."""
 
     def feed(self, text: str, /) -> Sequence[Read]: ...
 
@@ -76,6 +77,17 @@ class SeparatedChoice(ABC, Generic[Piece]):
         number = self._number(block)
         return [*held, item if number == block else msgspec.structs.replace(item, block=number)]
 
+    def passes(self, pieces: Sequence[Any]) -> bool:
+        """Whether further pieces of a block, the first of which was passed on, pass as they are: nothing in them must be read."""
+        block = pieces[0].block
+        if self._numbers.get(block) != block:
+            return False
+        if type(pieces[0]) is not ContentChunk or self._reader is None:
+            return True
+        passing: str = getattr(self._reader, "passing", "")
+        texts = texts_of(pieces)
+        return bool(passing) and all(texts) and passing not in "".join(texts)
+
     def break_off(self) -> list[Event]:
         """Return what the reader held, of a reply that ends in the middle of what the model was saying."""
         return self.flush()
@@ -118,6 +130,10 @@ class Separation(Generic[Piece]):
         if choice is None:
             choice = self._choices[index] = self._begin(index)
         return choice.content(item) if type(item) is ContentChunk else choice.other(item)
+
+    def passes_run(self, pieces: Sequence[Any]) -> bool:
+        """Whether further pieces of a block pass as they are."""
+        return self._choices[pieces[0].choice].passes(pieces)
 
     def finish(self) -> Sequence[Event]:
         """Return what the readers held."""
