@@ -154,6 +154,27 @@ def test_frames_that_end_with_random_letters_are_the_bytes_they_were_cut_from(pa
         assert len(found) == len(pairs)
 
 
+@pytest.mark.parametrize(
+    ("raw", "alone"),
+    [
+        (b"data: a\n\n", True),
+        (b"data: a\r\n\r\n", True),
+        (b"event: e\ndata: a\n\n", True),
+        (b"event: e\r\ndata: a\r\n\r\n", True),
+        (b"data:a\n\n", False),
+        (b": c\ndata: a\n\n", False),
+        (b"id: 1\ndata: a\n\n", False),
+        (b"data: a\ndata: b\n\n", False),
+        (b"event: \xff\ndata: a\n\n", False),
+    ],
+)
+def test_a_frame_knows_whether_it_holds_more_than_its_data(raw: bytes, alone: bool) -> None:
+    decoder, behind_others = SseDecoder(), SseDecoder()
+    assert [frame.alone for frame in decoder.feed(raw + raw)] == [alone, alone]
+    behind_others.feed(b": a\r\n\n")
+    assert [frame.alone for frame in behind_others.feed(raw + b": b\r\n\n")] == [alone, False]
+
+
 @given(st.text("a\r\n", max_size=40).map(str.encode), st.integers(0, 40))
 def test_frames_end_at_the_first_blank_line_whatever_their_line_ends_are(text: bytes, place: int) -> None:
     body = b"data: x\r\n\r\n" + text + b"\r\n\r\ndata: y\r\n\r\n"

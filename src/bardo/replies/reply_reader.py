@@ -489,21 +489,29 @@ class ReplyReader:
 
     def _read(self, frames: Sequence[Frame]) -> list[EventsAndBytes]:
         """Read frames until one breaks the reply, or ends it. Frames that hold nothing but a piece of text pass the stages together."""
-        pipeline, beginning, pieces = self._pipeline, self.beginning, list[EventsAndBytes]()
+        pipeline, decoder, sound, beginning = self._pipeline, self._decoder, self._sound, self.beginning
+        pieces: list[EventsAndBytes] = []
         texts: list[Event] = []
         raw: list[bytes] = []
         for frame in frames:
-            if pipeline.failure is not None or self._decoder.over:
+            if pipeline.failure is not None or decoder.over:
                 break
             if not self._streamed:
                 self._body = frame.data
             plain = self._read_plain(frame.raw) if self._read_plain is not None and frame.data is frame.raw else None
-            readable, decoded = (frame, plain) if plain is not None else self._decode(frame)
+            if plain is not None:
+                readable, decoded = frame, plain
+            else:
+                readable, decoded = (frame, decoder.feed(frame)) if sound is None else sound.decode(frame)
             if decoded and not beginning.has_token:
                 beginning.note(decoded)
             # A frame is looked at by itself where it may quote a secret, or follow the end of a call.
-            alone = self._watch.seen or (self._ends is not None and pipeline.ids.arguments.begun)
-            if len(decoded) == 1 and type(decoded[0]) in _TEXTS and not alone:
+            if (
+                len(decoded) == 1
+                and type(decoded[0]) in _TEXTS
+                and not self._watch.seen
+                and not (self._ends is not None and pipeline.ids.arguments.begun)
+            ):
                 texts += decoded
                 raw.append(readable.raw)
                 continue
@@ -524,10 +532,6 @@ class ReplyReader:
         if self._watch.seen:
             frame = frame_without_quoted(frame, events, self._secrets)
         return events, frame.raw if self._ends is None else self._ends.feed(frame, decoded)
-
-    def _decode(self, frame: Frame) -> tuple[Frame, Sequence[Event]]:
-        """Return a frame as its client gets it, and its events."""
-        return (frame, self._decoder.feed(frame)) if self._sound is None else self._sound.decode(frame)
 
     def _name_failure(self) -> None:
         """Say which provider's reply it was, by its id in the configuration: a decoder knows only its row."""

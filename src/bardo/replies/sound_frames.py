@@ -33,7 +33,6 @@ from bardo.values.secrets import Secrets
 
 _decode = msgspec.json.Decoder().decode
 _DONE = b"[DONE]"
-_AROUND_DATA, _AROUND_NAME = len(b"data: \n\n"), len(b"event: \ndata: \n\n")
 
 EventsAndBytes = tuple[Sequence[Event], bytes]
 """Events, and the bytes of the provider that they were read from; no bytes where the reply broke."""
@@ -52,7 +51,7 @@ class SoundFrames:
 
     def decode(self, frame: Frame) -> tuple[Frame, Sequence[Event]]:
         """Return a frame as its client gets it, and its events; at the first that is mended, also the one that tells so."""
-        if self._read_plain is not None and _is_data_alone(frame):
+        if self._read_plain is not None and frame.alone:
             plain = self._read_plain(frame)
             if plain is not None:
                 return frame, plain
@@ -80,17 +79,6 @@ def sound(frame: Frame) -> Frame:
             return _as_it_is(frame)
         return Frame(data, frame.event, data if whole else encode_sse(data, frame.event), frame.complete)
     return frame
-
-
-def _is_data_alone(frame: Frame) -> bool:
-    """Whether the bytes of a server-sent event are those of its data and its name, and nothing else."""
-    name = frame.event
-    if frame.data is None or not frame.complete or not name.isascii():
-        return False
-    around = len(frame.raw) - len(frame.data)
-    if name:
-        return around == len(name) + _AROUND_NAME
-    return around == _AROUND_DATA or (around == _AROUND_DATA + 2 and frame.raw.endswith(b"\r\n\r\n"))
 
 
 def _as_it_is(frame: Frame) -> Frame:

@@ -142,13 +142,32 @@ class SseDecoder:
     def _split(self, data: bytes, end: int) -> list[Frame]:
         """Return the frames of `data`, the first of which ends at `end`, and hold what remains."""
         frames: list[Frame] = []
-        begin, limit = 0, self._limit
-        while end >= 0:
-            if end - begin > limit:
+        limit = self._limit
+        line = b"\r\n" if self._carriage_returns else b"\n"
+        if self._carriage_returns and not data.count(b"\r") == data.count(b"\n") == data.count(line):
+            begin = 0
+            while end >= 0:
+                if end - begin > limit:
+                    return self._stop(frames)
+                frames.append(_parse(data[begin:end]))
+                begin, end = end, self._end(data, end) if end < len(data) else -1
+            return self._hold(data[begin:], frames) if begin < len(data) else frames
+        blank, named = line + line, line + b"data: "
+        *bodies, rest = data.split(blank)
+        for body in bodies:
+            if len(body) + len(blank) > limit:
                 return self._stop(frames)
-            frames.append(_parse(data[begin:end]))
-            begin, end = end, self._end(data, end) if end < len(data) else -1
-        return self._hold(data[begin:], frames) if begin < len(data) else frames
+            # One line of data, or two lines of a named event, as most servers write them.
+            lines = body.count(line)
+            if not lines and body.startswith(b"data: "):
+                frames.append(Frame(body[6:], "", body + blank, alone=True))
+            elif lines == 1 and body.startswith(b"event: ") and (place := body.find(named)) >= 0:
+                name = body[7:place]
+                event, value = name.decode("utf-8", "replace"), body[place + len(named) :]
+                frames.append(Frame(value, event, body + blank, alone=name.isascii()))
+            else:
+                frames.append(_parse(body + blank))
+        return self._hold(rest, frames) if rest else frames
 
     def _hold(self, rest: bytes, frames: list[Frame]) -> list[Frame]:
         """Keep the beginning of a frame, and pass on those before it."""
@@ -183,16 +202,6 @@ class SseDecoder:
 
 
 def _parse(raw: bytes, *, complete: bool = True) -> Frame:
-    if raw.startswith(b"data: ") and raw.find(b"\n") == len(raw) - 2 and raw.endswith(b"\n") and b"\r" not in raw:
-        return Frame(raw[6:-2], "", raw, complete)
-    if raw.startswith(b"event: ") and raw.endswith(b"\n\n") and raw.count(b"\n") == 3 and b"\r" not in raw:
-        # The two lines of a named event, as most servers write them.
-        name, found, value = raw[7:-2].partition(b"\ndata: ")
-        if found:
-            return Frame(value, name.decode("utf-8", "replace"), raw, complete)
-    if raw.startswith(b"data: ") and raw.endswith(b"\r\n\r\n") and raw.count(b"\n") == raw.count(b"\r") == 2:
-        # As Gemini writes them.
-        return Frame(raw[6:-4], "", raw, complete)
     data: list[bytes] = []
     event = ""
     for line in _LINE_END.split(raw):
@@ -203,7 +212,10 @@ def _parse(raw: bytes, *, complete: bool = True) -> Frame:
             data.append(value)
         elif name == b"event":
             event = value.decode("utf-8", "replace")
-    return Frame(b"\n".join(data) if data else None, event, raw, complete)
+    around = len(raw) - sum(map(len, data)) - (2 + bool(event) if raw.endswith(b"\r\n\r\n") else 0)
+    plain = len(b"event: \ndata: \n\n") + len(event) if event else len(b"data: \n\n")
+    alone = complete and len(data) == 1 and event.isascii() and around == plain
+    return Frame(b"\n".join(data) if data else None, event, raw, complete, alone)
 
 
 def encode_sse(data: bytes, event: str = "") -> bytes:
