@@ -430,3 +430,41 @@ def test_a_chunk_alone_says_what_it_says_in_an_array(recording: Recording) -> No
         data = None if frame.data is None else b"[" + frame.data + b"]"
         assert [*alone.feed(frame)] == [*listed.feed(Frame(data, complete=frame.complete))]
     assert alone.finish() == listed.finish()
+
+
+def _with(chunk: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {**chunk, **more}
+
+
+FOLLOWING = {
+    "text": parts(text("b")),
+    "thought": parts(thought("b")),
+    "no thought, as is said": parts(text("b", thought=False)),
+    "an empty text": parts(text("")),
+    "two texts": parts(text("b"), text("c")),
+    "a signature": parts(text("b", thoughtSignature=SIGNATURE)),
+    "a field beside the text": parts(text("b", videoMetadata={"fps": 1})),
+    "a call": parts({"functionCall": {"name": "f", "args": {}}}),
+    "an end": parts(text("b"), finish="STOP"),
+    "another candidate": parts(text("b"), index=1),
+    "a candidate whose number is none": parts(text("b"), index=1.0),
+    "two candidates": _with(parts(text("b")), candidates=parts(text("b"))["candidates"] * 2),
+    "ratings": parts(text("b"), safetyRatings=[{"category": "C"}]),
+    "another model": _with(parts(text("b")), modelVersion="gemini-other"),
+    "a time": _with(parts(text("b")), createTime="2026-11-30T12:00:00Z"),
+    "usage": _with(parts(text("b")), usageMetadata={"promptTokenCount": 3, "totalTokenCount": 3}),
+    "feedback": _with(parts(text("b")), promptFeedback={"blockReason": "SAFETY"}),
+    "an unknown field": _with(parts(text("b")), new={"a": 1}),
+}
+
+
+@pytest.mark.parametrize("before", [text("a"), thought("a")], ids=["text", "thought"])
+@pytest.mark.parametrize("chunk", FOLLOWING.values(), ids=FOLLOWING)
+def test_a_chunk_that_goes_on_with_a_block_says_what_it_says_in_an_array(
+    before: dict[str, Any], chunk: dict[str, Any]
+) -> None:
+    alone, listed = DIALECT.open_decoder(ROW), DIALECT.open_decoder(ROW)
+    for payload in (parts(before), chunk, parts(text("z"), finish="STOP"), chunk):
+        data = msgspec.json.encode(payload)
+        assert [*alone.feed(Frame(data))] == [*listed.feed(Frame(b"[" + data + b"]"))]
+    assert alone.finish() == listed.finish()

@@ -84,12 +84,13 @@ class GeminiDecoder:
         data = item.data
         if data is None or self._failed:
             return ()
+        # Only a candidate that has begun can go on.
+        if self._candidates and (continued := self._continued(data)) is not None:
+            return (continued,)
         try:
             response = _decode(data) if len(data) < SLICED_BYTES else None
         except _UNREADABLE:
             response = None
-        if response is not None and (continued := self._continued(response)) is not None:
-            return (continued,)
         events: list[Event] = []
         try:
             if response is not None and (len(data) <= MAX_DEPTH or has_few_brackets(data)):
@@ -130,37 +131,22 @@ class GeminiDecoder:
             if fault is not None:
                 raise fault
 
-    def _continued(self, response: wire.Response) -> Event | None:
+    def _continued(self, data: bytes) -> Event | None:
         """Return the event of a chunk that only goes on with the open block, as most do; None of any other. It takes half the time."""
-        if not response.candidates or len(response.candidates) > 1:
+        try:
+            chunk = _decode_text(data) if len(data) < SLICED_BYTES else None
+        except _UNREADABLE:
             return None
-        one = response.candidates[0]
-        content = one.content
-        if content is None or not content.parts or len(content.parts) > 1:
+        if chunk is None or self._named != (chunk.response_id, chunk.model_version, chunk.create_time):
             return None
-        part = content.parts[0]
-        text = part.text
+        one = chunk.candidates[0]
+        part = one.content.parts[0]
+        text, kind = part.text, "thought" if part.thought else "text"
         candidate = self._candidates.get(one.index if type(one.index) is int else 0)
-        if (
-            candidate is None
-            or not text
-            or candidate.kind != ("thought" if part.thought is True else "text")
-            or candidate.finish
-            or one.finish_reason is not None
-            or part.thought_signature
-            or part.function_call is not UNSET
-            or part.others is not None
-            or content.others is not None
-            or response.error is not None
-            or self._named != (response.response_id, response.model_version, response.create_time)
-            or _values_of_candidate(one) != _CANDIDATE_ALONE
-            or _values_of_response(response) != _RESPONSE_ALONE
-        ):
+        if candidate is None or not text or candidate.kind != kind or candidate.finish:
             return None
-        usage = response.usage_metadata
-        if usage not in _NO_USAGE:
-            self._usage = usage
-        if candidate.kind == "thought":
+        self._take_usage(chunk.usage_metadata)
+        if kind == "thought":
             return ThinkChunk(candidate.block, text, candidate.part, candidate.choice)
         return ContentChunk(candidate.block, text, candidate.choice)
 
@@ -363,6 +349,7 @@ class Candidate:
 
 
 _decode = msgspec.json.Decoder(wire.Response).decode
+_decode_text = msgspec.json.Decoder(wire.TextChunk).decode
 _ABSENT = msgspec.Raw()
 _NO_USAGE = (_ABSENT, msgspec.Raw(b"null"), msgspec.Raw(b"{}"))
 """Usage that says nothing."""
@@ -484,8 +471,6 @@ _CARRIED = {
     wire.Candidate: _carried_by(wire.Candidate),
     wire.ReplyPart: _carried_by(wire.ReplyPart),
 }
-_, _values_of_response, _RESPONSE_ALONE = _CARRIED[wire.Response]
-_, _values_of_candidate, _CANDIDATE_ALONE = _CARRIED[wire.Candidate]
 _NOTHING: JsonObject = {}
 
 # Lists inside these belong to stretches of the text; all other fields describe the candidate as it stands.

@@ -206,6 +206,37 @@ class Response(Wire, kw_only=True, rename="camel"):
     error: object = None
 
 
+class TextPart(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """A part that is nothing but text, or thought."""
+
+    text: str
+    thought: bool | None = None
+
+
+class TextContent(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """A content of one such part."""
+
+    parts: tuple[TextPart]
+    role: object = None
+
+
+class TextCandidate(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """A candidate that says nothing but such a content."""
+
+    content: TextContent
+    index: object = None
+
+
+class TextChunk(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename="camel", gc=False):
+    """A chunk that adds text to one candidate, as most do, and says nothing else of the reply but its names and its usage so far."""
+
+    candidates: tuple[TextCandidate]
+    usage_metadata: msgspec.Raw = msgspec.Raw()
+    model_version: str | None = None
+    response_id: str | None = None
+    create_time: str | UnsetType | None = UNSET
+
+
 NAME = "gemini"
 FORMAT = "google-gemini-v1"
 RAW_ARGUMENTS = "_raw"
