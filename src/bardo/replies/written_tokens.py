@@ -39,13 +39,14 @@ class WrittenTokens:
     pays for the text that the model had written until then.
     """
 
-    __slots__ = ("_answer", "_at_count", "_ended", "_pieces", "_thinking", "usage")
+    __slots__ = ("_answer", "_at_count", "_ended", "_pieces", "_thinking", "_thoughts", "usage")
 
     def __init__(self) -> None:
         self._answer = TokenEstimate()
         self._thinking = TokenEstimate()
-        # Pieces of the answer that are not counted yet: most replies are counted once, in their middle or at their end.
+        # Pieces of the answer and of thinking that are not counted yet: most replies are counted once, in their middle or at their end.
         self._pieces: list[str] = []
+        self._thoughts: list[str] = []
         self._at_count = 0
         """What was written when the provider said its last count."""
         self._ended = False
@@ -53,13 +54,13 @@ class WrittenTokens:
 
     def feed(self, events: Sequence[Event]) -> None:
         """Take the events of one frame, as they were decoded."""
-        counted, pieces = False, self._pieces
+        counted, pieces, thoughts = False, self._pieces, self._thoughts
         for event in events:
             kind = type(event)
             if kind is ContentChunk or kind is RefusalChunk:
                 pieces.append(event.text)  # type: ignore[union-attr]
             elif kind is ThinkChunk:
-                self._thinking.add(event.text)  # type: ignore[union-attr]
+                thoughts.append(event.text)  # type: ignore[union-attr]
             elif kind is ToolCallChunk:
                 pieces.append(event.arguments)  # type: ignore[union-attr]
             elif kind is ToolCallStart:
@@ -69,21 +70,22 @@ class WrittenTokens:
                 counted = True
             elif kind is Finish:
                 self._ended = self._ended or event.reason not in ("unknown", "error")  # type: ignore[union-attr]
-        if len(pieces) > _MOST_PIECES:
-            self._count_answer()
+        if len(pieces) + len(thoughts) > _MOST_PIECES:
+            self._count()
         if counted:
             self._at_count = self.tokens
 
-    def _count_answer(self) -> TokenEstimate:
-        if self._pieces:
-            self._answer.add("".join(self._pieces))
-            self._pieces.clear()
-        return self._answer
+    def _count(self) -> None:
+        for pieces, estimate in ((self._pieces, self._answer), (self._thoughts, self._thinking)):
+            if pieces:
+                estimate.add("".join(pieces))
+                pieces.clear()
 
     @property
     def tokens(self) -> int:
         """About how many tokens were written, for no model in particular."""
-        return self._count_answer().tokens + self._thinking.tokens
+        self._count()
+        return self._answer.tokens + self._thinking.tokens
 
     def unfinished_usage(self, correction: float = 1.0) -> Usage | None:
         """Return what was used of a reply that did not come to its end; None where nothing was written, and nothing counted.
@@ -116,7 +118,8 @@ class WrittenTokens:
 
     def correction(self) -> float | None:
         """Return how many tokens of the model an estimated one was in a whole reply; None where that cannot be told."""
-        usage, written = self.usage, self._count_answer().tokens
+        self._count()
+        usage, written = self.usage, self._answer.tokens
         if usage.output_tokens is None or written < _ENOUGH_TOKENS:
             return None
         if usage.reasoning_tokens is None and self._thinking.tokens:

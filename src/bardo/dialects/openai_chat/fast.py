@@ -142,14 +142,8 @@ class RepeatedFrame:
         size, odd = divmod(len(data) - self._between, len(self._middles) + 1)
         if odd or size < 2:
             return b""
-        place = 0
         value = data[:size]
-        for middle in self._middles:
-            place += size
-            if not data.startswith(middle, place) or not data.startswith(value, place + len(middle)):
-                return b""
-            place += len(middle)
-        return value
+        return value if data == value + b"".join([middle + value for middle in self._middles]) else b""
 
 
 def learn(data: bytes, text: str) -> RepeatedFrame | None:

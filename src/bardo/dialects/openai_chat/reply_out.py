@@ -264,10 +264,14 @@ class ChatEncoder(RunEncoder):
         return [*released, *written] if released else written
 
     def go_on(self, first: Event, further: Sequence[Event]) -> Sequence[bytes] | None:
-        """Return the frames of pieces of the answer."""
-        if type(first) is not ContentChunk or self._failed:
+        """Return the frames of pieces of the answer, or of thinking that says something."""
+        if self._failed:
             return None
         texts = texts_of(further)
+        if type(first) is ThinkChunk and self._thinking.repeats(first) and all(texts):
+            return self._chunks.thoughts(first.choice, texts, self._thinking.repeated_index)
+        if type(first) is not ContentChunk:
+            return None
         self._lengths[first.choice] += sum(map(len, texts))
         return self._chunks.texts(first.choice, texts)
 
@@ -508,6 +512,15 @@ class ChunkWriter:
         """Return the frame of text that goes on with the piece `index` of the details."""
         written = json_bytes(text)
         return self.delta(choice, b"".join((_PLAIN, written, _DETAIL, written, _DETAIL_END % index)))
+
+    def thoughts(self, choice: int, texts: Sequence[str], index: int) -> Sequence[bytes]:
+        """Return the frames of pieces of thinking, which go on with one that was written; `index` is -1 without details."""
+        prefix = self._prefixes[choice]
+        if index < 0:
+            head, tail = prefix + b'{"reasoning_content":', b"}" + _END
+            return [head + json_bytes(text) + tail for text in texts]
+        head, tail = prefix + _PLAIN, _DETAIL_END % index + _END
+        return [head + written + _DETAIL + written + tail for written in map(json_bytes, texts)]
 
     def arguments(self, choice: int, index: int, text: str) -> Sequence[bytes]:
         """Return the frame of a piece of the arguments of call `index`."""

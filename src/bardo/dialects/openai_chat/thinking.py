@@ -468,6 +468,8 @@ class Deltas(Protocol):
 class ThinkingWriter:
     """Writes thinking into `deltas`; `pending_states` says whether opaque state waits to be written.
 
+    `repeated_index` is that of the details of the block that `repeats`, -1 where it has none.
+
     Clients join the pieces of one index, string by string: the format of a block stands in the first piece of an index only, and what must
     not be joined, a piece of another type among it, has an index of its own with a `part`. Opaque state is written when the block is left:
     until then a later state of the same kind takes its place (OpenAI sends a provisional ciphertext first).
@@ -487,8 +489,7 @@ class ThinkingWriter:
         self._parts: dict[Place, int] = {}
         self._positions: dict[Place, JsonObject] = {}
         self._counts: dict[int, int] = {}
-        # The block whose next piece of text is written without a look at anything else, and the index of its details, -1 without.
-        self._repeats_block = self._repeats_choice = self._repeats_index = -1
+        self._repeats_block = self._repeats_choice = self.repeated_index = -1
         self.pending_states: dict[Place, dict[str, Opaque]] = {}
 
     def knows(self, place: Place) -> bool:
@@ -511,10 +512,10 @@ class ThinkingWriter:
         if not item.text and item.part is None:
             self._formats.setdefault((item.choice, item.block), "")
             return ()
-        if item.block == self._repeats_block and item.choice == self._repeats_choice and item.part is None:
-            if self._repeats_index < 0:
+        if self.repeats(item):
+            if self.repeated_index < 0:
                 return self._deltas.thinking(item.choice, item.text)
-            return self._deltas.detailed_thinking(item.choice, item.text, self._repeats_index)
+            return self._deltas.detailed_thinking(item.choice, item.text, self.repeated_index)
         place = (item.choice, item.block)
         gap = self._gap(item)
         if item.part is None and place in self._plain:
@@ -525,9 +526,13 @@ class ThinkingWriter:
             self._repeat(place, self._indexes[place])
         return self._deltas.add(item.choice, delta)
 
+    def repeats(self, item: ThinkChunk) -> bool:
+        """Whether a piece of text that says something is written without a look at anything else."""
+        return item.block == self._repeats_block and item.choice == self._repeats_choice and item.part is None
+
     def _repeat(self, place: Place, index: int) -> None:
         self._repeats_choice, self._repeats_block = place
-        self._repeats_index = index
+        self.repeated_index = index
 
     def _detailed(self, place: Place, item: ThinkChunk, gap: str) -> JsonObject:
         further = item.part is not None and place in self._named and self._parts.get(place, 0) != item.part
