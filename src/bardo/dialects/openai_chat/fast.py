@@ -43,12 +43,14 @@ _encode = msgspec.json.Encoder().encode
 class Repetition:
     """Knows the frames that one stream repeats, as long as nothing but their text is new."""
 
-    __slots__ = ("_again", "_frames", "_lessons", "_quiet", "_shape", "_used")
+    __slots__ = ("_frames", "_lessons", "_listen", "_make", "_quiet", "_shape", "_used")
 
     def __init__(self) -> None:
         self._frames: list[RepeatedFrame] = []
         self._shape: tuple[type, int, int, int | None] | None = None
-        self._again: Callable[[str], Event] | None = None
+        # What makes the event of a text, and who must hear of the text before.
+        self._make: Callable[[str], Event] | None = None
+        self._listen: Callable[[str], object] | None = None
         self._quiet = b""
         self._lessons = _LESSONS
         self._used = False
@@ -57,9 +59,8 @@ class Repetition:
         """Return the events of a frame that is repeated, None for one that must be read."""
         for frame in self._frames:
             text = frame.text(data)
-            if text is not None and self._again is not None:
-                self._used = True
-                return (self._again(text),) if text else ()
+            if text is not None:
+                return self._say((text,))
         return () if data == self._quiet else None
 
     def around(self) -> FrameEnds | None:
@@ -70,11 +71,18 @@ class Repetition:
         """Return the events of repeated frames with these values, None where one of them is no text."""
         if not self._frames:
             return None
-        texts, again = texts_of(self._frames[0].values(values)), self._again
-        if texts is None or again is None:
+        texts = texts_of(self._frames[0].values(values))
+        return None if texts is None else self._say(("".join(texts),) if joined else texts)
+
+    def _say(self, texts: Sequence[str]) -> Sequence[Event] | None:
+        make, listen = self._make, self._listen
+        if make is None:
             return None
         self._used = True
-        return (*map(again, filter(None, ("".join(texts),) if joined else texts)),)
+        said = [*filter(None, texts)]
+        if listen is not None and said:
+            listen("".join(said))
+        return (*map(make, said),)
 
     def note(self, data: bytes, events: Sequence[Event], listener: Listener, *, steady: bool) -> None:
         """Take notice of a frame that was read. `steady`: no block began or ended."""
@@ -87,7 +95,10 @@ class Repetition:
         shape = (type(piece), piece.choice, piece.block, getattr(piece, "part", None))
         if shape != self._shape:
             self._forget()
-            self._shape, self._again = shape, _maker(piece, listener(piece))
+            self._shape, self._listen = shape, listener(piece)
+            self._make = partial(type(piece), piece.block, choice=piece.choice)
+            if isinstance(piece, ThinkChunk):
+                self._make = partial(ThinkChunk, piece.block, part=piece.part, choice=piece.choice)
         self._learn(data, piece)
 
     def _learn(self, data: bytes, piece: Piece) -> None:
@@ -107,11 +118,13 @@ class Repetition:
 class RepeatedFrame:
     """The bytes of a frame around its text: before it, behind it, and between the places where it stands in several."""
 
-    __slots__ = ("_between", "_filler", "_head", "_middles", "_tail", "around")
+    __slots__ = ("_between", "_filler", "_head", "_places", "_tail", "around")
 
     def __init__(self, parts: list[bytes], filler: bytes) -> None:
-        self._head, *self._middles, self._tail = parts
-        self._between = sum(map(len, self._middles))
+        self._head, *middles, self._tail = parts
+        # What stands between head and tail, with a byte that no JSON holds in each place of the text.
+        self._places = len(middles) + 1
+        self._between = b"\0".join([b"", *middles, b""])
         self._filler = filler
         self.around = FrameEnds(self._head, self._tail + filler, filled=bool(filler))
 
@@ -127,23 +140,20 @@ class RepeatedFrame:
         if not data.endswith(self._tail):
             return None
         try:
-            return _text_of(self._value(data[len(self._head) : len(data) - len(self._tail)]))
+            return _text_of(self.values((data[len(self._head) : len(data) - len(self._tail)],))[0])
         except (msgspec.MsgspecError, UnicodeDecodeError):
             return None
 
     def values(self, between: Sequence[bytes]) -> Sequence[bytes]:
         """Return the value of each frame of which this stands between its head and its tail; nothing for one whose places differ."""
-        return [*map(self._value, between)] if self._middles else between
-
-    def _value(self, data: bytes) -> bytes:
-        """Return what stands in every place of the text, nothing where they differ."""
-        if not self._middles:
-            return data
-        size, odd = divmod(len(data) - self._between, len(self._middles) + 1)
-        if odd or size < 2:
-            return b""
-        value = data[:size]
-        return value if data == value + b"".join([middle + value for middle in self._middles]) else b""
+        places, pattern = self._places, self._between
+        if places == 1:
+            return between
+        around, found = len(pattern) - places, list[bytes]()
+        for data in between:
+            value = data[: (len(data) - around) // places]
+            found.append(value if data == pattern.replace(b"\0", value) else b"")
+        return found
 
 
 def learn(data: bytes, text: str) -> RepeatedFrame | None:
@@ -210,18 +220,3 @@ def _put_back(holder: Wire, names: tuple[str, ...], text: str) -> None:
 
 def _only(pieces: object) -> object:
     return pieces[0] if isinstance(pieces, list) and len(pieces) == 1 else None
-
-
-def _maker(piece: Piece, listen: Callable[[str], object] | None) -> Callable[[str], Event]:
-    """Return what makes the same event with another text, and tells the text to who listens before."""
-    make: Callable[[str], Event] = partial(type(piece), piece.block, choice=piece.choice)
-    if isinstance(piece, ThinkChunk):
-        make = partial(ThinkChunk, piece.block, part=piece.part, choice=piece.choice)
-    if listen is None:
-        return make
-
-    def again(text: str) -> Event:
-        listen(text)
-        return make(text)
-
-    return again
