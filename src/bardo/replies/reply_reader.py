@@ -24,6 +24,7 @@ from bardo.replies.reply_stages import (
     FoldStage,
     HeldEnds,
     counting_ids,
+    pass_further,
     pass_through,
     pass_whole,
     passed_to_the_end,
@@ -169,6 +170,15 @@ class ReplyPipeline:
             return events
         self.written.feed(events)
         return self.take(pass_through(self.ids.filled(events), self.stages))
+
+    def feed_further(self, pieces: Sequence[Event]) -> Sequence[Event]:
+        """Return what comes for the client of pieces of one text, of which a piece came before."""
+        self.written.feed(pieces)
+        passed = pass_further(pieces, self.stages)
+        if passed is not pieces:
+            return self.take(passed)
+        self.fold.feed_run(pieces)
+        return pieces
 
     def feed_whole(self, events: Sequence[Event]) -> Sequence[Event]:
         """Return what comes of all the events of a reply without calls."""
@@ -584,7 +594,9 @@ class ReplyReader:
             self.beginning.note(events)
         if self.beginning.has_token:
             repeated.note(events)
-        return self._pipeline.feed(events)
+        if not events or type(events[0]) is ToolCallChunk:
+            return self._pipeline.feed(events)
+        return self._pipeline.feed_further(events)
 
 
 _TEXTS = frozenset({ContentChunk, ThinkChunk, RefusalChunk})

@@ -452,14 +452,17 @@ def pass_through(events: Sequence[Event], stages: Sequence[Stage[Event, Event]])
     out: list[Event] = []
     for run in runs_of(events):
         out += pass_through(run[:1], stages)
-        further = run[1:]
-        for place, stage in enumerate(stages if further else ()):
-            if not _passes_on(stage, further):
-                fed = [one for piece in further for one in stage.feed(piece)]
-                further = pass_through(fed, stages[place + 1 :])
-                break
-        out += further
+        if len(run) > 1:
+            out += pass_further(run[1:], stages)
     return out
+
+
+def pass_further(pieces: Sequence[Event], stages: Sequence[Stage[Event, Event]]) -> Sequence[Event]:
+    """Return what comes of further pieces of one text behind these stages: the pieces themselves where all of them pass."""
+    for place, stage in enumerate(stages):
+        if not _passes_on(stage, pieces):
+            return pass_through([one for piece in pieces for one in stage.feed(piece)], stages[place + 1 :])
+    return pieces
 
 
 def _passes_on(stage: Stage[Event, Event], pieces: Sequence[Event]) -> bool:
