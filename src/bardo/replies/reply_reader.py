@@ -24,6 +24,7 @@ from bardo.replies.reply_stages import (
     FoldStage,
     HeldEnds,
     counting_ids,
+    lookers_of,
     pass_further,
     pass_through,
     pass_whole,
@@ -48,25 +49,13 @@ _MOST_POSTPONED = 64
 
 
 class RepeatedReading:
-    """Reads the frames of one reply that are alike, for its `ReplyReader`.
+    """Reads the frames of one reply that are alike, for its `ReplyReader`; what they say goes through `pipeline`."""
 
-    `stages` are those of the reply, `fold` what its events are folded into, and `written` what counts them.
-    """
+    __slots__ = ("_alone", "_frames", "_pipeline", "_postponed")
 
-    __slots__ = ("_alone", "_fold", "_frames", "_postponed", "_unobserved", "_written")
-
-    def __init__(
-        self,
-        frames: RepeatedFrames,
-        stages: Sequence[Stage[Event, Event]],
-        fold: ResponseFold,
-        written: WrittenTokens,
-    ) -> None:
+    def __init__(self, frames: RepeatedFrames, pipeline: ReplyPipeline) -> None:
         self._frames = frames
-        self._fold = fold
-        self._written = written
-        # Whether no stage looks at a further piece of a text.
-        self._unobserved = all(getattr(stage, "passes_text", False) for stage in stages)
+        self._pipeline = pipeline
         # Whether nobody but the fold looks at what goes on with the text that was read last.
         self._alone = False
         self._postponed: list[bytes] = []
@@ -84,10 +73,15 @@ class RepeatedReading:
         """Return the events of a chunk that holds nothing but such frames, all of them whole; None for any other."""
         return self._frames.read_all(chunk, joined=joined)
 
-    def note(self, events: Sequence[Event]) -> None:
-        """Take notice of events of frames that repeat, of which the last ones may be postponed from now on."""
-        if events:
-            self._alone = self._unobserved and type(events[0]) is not ToolCallChunk
+    def take(self, events: Sequence[Event], beginning: ReplyBeginning) -> Sequence[Event]:
+        """Return what comes for the client of events that were read: pieces of a text, or of the arguments of a call."""
+        if not events:
+            return events
+        if not beginning.has_token:
+            beginning.note(events)
+        says_text = type(events[0]) is not ToolCallChunk
+        self._alone = says_text and not self._pipeline.lookers and beginning.has_token
+        return self._pipeline.feed_further(events) if says_text else self._pipeline.feed(events)
 
     def may_postpone(self, chunk: bytes) -> bool:
         """Whether a chunk is one frame that goes on with the text that was read last, at which nobody but the fold looks."""
@@ -106,8 +100,7 @@ class RepeatedReading:
             chunks, self._postponed = self._postponed, []
             events = self._frames.read_all(b"".join(chunks), joined=True)
             if events:
-                self._written.feed(events)
-                self._fold.feed_run(events)
+                self._pipeline.feed_further(events)
 
 
 class ReplyPipeline:
@@ -121,7 +114,7 @@ class ReplyPipeline:
     and `written` counts what the model wrote, whoever gets it.
     """
 
-    __slots__ = ("_clean", "_secrets", "failure", "fold", "ids", "stages", "unfiltered", "watch", "written")
+    __slots__ = ("_clean", "_secrets", "failure", "fold", "ids", "lookers", "stages", "unfiltered", "watch", "written")
 
     def __init__(
         self,
@@ -158,6 +151,7 @@ class ReplyPipeline:
         if stamp is not None:
             stages.append(FillMissingFields(stamp))
         self.stages = [*stages, *last] if last else stages
+        self.lookers = lookers_of(self.stages)
         self.written = WrittenTokens()
         self.failure: BardoError | None = None
         self.watch = SecretWatch(secrets)
@@ -174,7 +168,7 @@ class ReplyPipeline:
     def feed_further(self, pieces: Sequence[Event]) -> Sequence[Event]:
         """Return what comes for the client of pieces of one text, of which a piece came before."""
         self.written.feed(pieces)
-        passed = pass_further(pieces, self.stages)
+        passed = pass_further(pieces, self.stages, self.lookers)
         if passed is not pieces:
             return self.take(passed)
         self.fold.feed_run(pieces)
@@ -285,9 +279,7 @@ class ReplyReader:
         )
         self._secrets, self._watch = secrets, pipeline.watch
         frames = RepeatedFrames.of(self._framing.inner, self._decoder) if streamed else None
-        self._repeated = (
-            None if frames is None else RepeatedReading(frames, pipeline.stages, pipeline.fold, pipeline.written)
-        )
+        self._repeated = None if frames is None else RepeatedReading(frames, pipeline)
         self.repeats = False
         self._abandoned = False
         self._body: bytes | None = None
@@ -418,7 +410,7 @@ class ReplyReader:
             found = None if ends is not None and ends.holds else repeated.read(chunk, begin, joined=joined)
             if found is not None:
                 events, end = found
-                pieces.append((self._take_repeated(repeated, events), chunk[begin:end]))
+                pieces.append((repeated.take(events, self.beginning), chunk[begin:end]))
                 self.repeats = end - begin == size
             else:
                 # Looking at the rest once more for each frame would take more than linear time.
@@ -434,7 +426,7 @@ class ReplyReader:
             return None
         repeated.catch_up()
         events = repeated.read_all(chunk, joined=joined)
-        return None if events is None else self._take_repeated(repeated, events)
+        return None if events is None else repeated.take(events, self.beginning)
 
     def postpone(self, chunk: bytes) -> bool:
         """Take a chunk of which `read_repeated` would give one text that no stage looks at: it is read with those that follow."""
@@ -517,7 +509,8 @@ class ReplyReader:
                 beginning.note(decoded)
             # A frame is looked at by itself where it may quote a secret, or follow the end of a call.
             if (
-                len(decoded) == 1
+                len(frames) > 1
+                and len(decoded) == 1
                 and type(decoded[0]) in _TEXTS
                 and not self._watch.seen
                 and not (self._ends is not None and pipeline.ids.arguments.begun)
@@ -587,16 +580,6 @@ class ReplyReader:
             return isinstance(msgspec.json.decode(self._body), dict)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return False
-
-    def _take_repeated(self, repeated: RepeatedReading, events: Sequence[Event]) -> Sequence[Event]:
-        """Take events of frames that repeat. Only pieces of text do, or of the arguments of a call."""
-        if events and not self.beginning.has_token:
-            self.beginning.note(events)
-        if self.beginning.has_token:
-            repeated.note(events)
-        if not events or type(events[0]) is ToolCallChunk:
-            return self._pipeline.feed(events)
-        return self._pipeline.feed_further(events)
 
 
 _TEXTS = frozenset({ContentChunk, ThinkChunk, RefusalChunk})

@@ -453,25 +453,32 @@ def pass_through(events: Sequence[Event], stages: Sequence[Stage[Event, Event]])
     for run in runs_of(events):
         out += pass_through(run[:1], stages)
         if len(run) > 1:
-            out += pass_further(run[1:], stages)
+            out += pass_further(run[1:], stages, lookers_of(stages, type(run[0])))
     return out
 
 
-def pass_further(pieces: Sequence[Event], stages: Sequence[Stage[Event, Event]]) -> Sequence[Event]:
-    """Return what comes of further pieces of one text behind these stages: the pieces themselves where all of them pass."""
-    for place, stage in enumerate(stages):
-        if not _passes_on(stage, pieces):
-            return pass_through([one for piece in pieces for one in stage.feed(piece)], stages[place + 1 :])
+Looker = tuple[int, Callable[[Sequence[Event]], bool] | None]
+"""A stage, by its place, that must see further pieces of a text, unless it says that they pass."""
+
+
+def lookers_of(stages: Sequence[Stage[Event, Event]], kind: type = ContentChunk) -> list[Looker]:
+    """Return the stages that look at further pieces of this kind."""
+    if kind is not ToolCallChunk:
+        placed = enumerate(stages)
+        return [(at, getattr(one, "passes_run", None)) for at, one in placed if not getattr(one, "passes_text", False)]
+    touched = [getattr(stage, "touches", None) for stage in stages]
+    return [(place, None) for place, touches in enumerate(touched) if touches is None or kind in touches]
+
+
+def pass_further(
+    pieces: Sequence[Event], stages: Sequence[Stage[Event, Event]], lookers: Sequence[Looker]
+) -> Sequence[Event]:
+    """Return what comes of further pieces of one text behind these stages: the pieces themselves where they pass all `lookers`."""
+    for place, passes_run in lookers:
+        if passes_run is None or not passes_run(pieces):
+            fed = [one for piece in pieces for one in stages[place].feed(piece)]
+            return pass_through(fed, stages[place + 1 :])
     return pieces
-
-
-def _passes_on(stage: Stage[Event, Event], pieces: Sequence[Event]) -> bool:
-    """Whether a stage gives further pieces of one text, or of a call's arguments, as they are."""
-    if type(pieces[0]) is ToolCallChunk:
-        touches: frozenset[type] | None = getattr(stage, "touches", None)
-        return touches is not None and ToolCallChunk not in touches
-    passes_run: Callable[[Sequence[Event]], bool] | None = getattr(stage, "passes_run", None)
-    return getattr(stage, "passes_text", False) if passes_run is None else passes_run(pieces)
 
 
 def passed_to_the_end(last: Sequence[Event], stages: Sequence[Stage[Event, Event]]) -> list[Event]:

@@ -469,17 +469,14 @@ class ItemStream:
         self._sequence += 1
         out.append(encode_sse(encode_json(body), name))
 
-    def deltas(self, part: WrittenPart, texts: Sequence[str]) -> list[bytes]:
-        """Write pieces of an announced part."""
-        part.pieces += texts
-        prefix, number = part.prefix, self._sequence
-        if not prefix:
-            return []
-        self._sequence = number + len(texts)
-        return [
-            prefix + encode_json(text) + b',"sequence_number":%d}\n\n' % place
-            for place, text in enumerate(texts, number)
-        ]
+    def delta(self, part: WrittenPart, text: str) -> bytes:
+        """Write a piece of an announced part."""
+        part.pieces.append(text)
+        if not part.prefix:
+            return b""
+        number = self._sequence
+        self._sequence = number + 1
+        return part.prefix + encode_json(text) + b',"sequence_number":%d}\n\n' % number
 
     def open(self, item: WrittenItem, out: list[bytes]) -> None:
         """Announce an item."""
@@ -541,7 +538,7 @@ class ItemStream:
         closing, item.open_parts = item.open_parts, []
         for part in closing:
             if isinstance(item, WrittenCall) and (rest := item.read_rest()):
-                out += self.deltas(part, (rest,))
+                out.append(self.delta(part, rest))
             part.closed = True
             self._write_part_end(part, out)
 

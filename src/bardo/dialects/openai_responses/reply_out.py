@@ -31,7 +31,6 @@ from bardo.dialects.openai_responses.items_out import (
     target_of,
 )
 from bardo.dialects.openai_responses.wire import FORMAT, NAME, asks_summary
-from bardo.dialects.shared.blocks import RunEncoder
 from bardo.dialects.shared.json_values import JsonObject, encode_json
 from bardo.dialects.shared.states import with_late_state
 from bardo.streams.sse import KEEP_ALIVE
@@ -63,7 +62,6 @@ from bardo.values.events import (
 from bardo.values.fold import OpaqueStates
 from bardo.values.request import Request
 from bardo.values.response import Response
-from bardo.values.runs import texts_of
 
 Unit = WrittenPart | WrittenReasoning | WrittenCall
 _THOUGHTS = frozenset({"reasoning_text", "summary_text"})
@@ -140,21 +138,11 @@ class BlockStream:
             elif unit.states:
                 self._stream.ride("text", list(unit.states))
 
-    def part_of(self, event: Event) -> WrittenPart | None:
-        """Return the announced part that a piece of the answer, or of thinking, goes on with; None where it goes on with none."""
-        part = (
-            self._live.get(event.block) if isinstance(event, ContentChunk | ThinkChunk) and not event.choice else None
-        )
-        if part is None or type(event) is ContentChunk:
-            return part if part is not None and part.kind == "output_text" else None
-        number = 0 if event.part is None and self._as_summary else event.part  # type: ignore[union-attr]
-        return part if part.number == number and part.kind in _THOUGHTS else None
-
     def take_content(self, event: ContentChunk) -> Sequence[bytes]:
         """Write answer text."""
-        part = self.part_of(event)
-        if part is not None:
-            return self._stream.deltas(part, (event.text,))
+        part = self._live.get(event.block)
+        if part is not None and part.kind == "output_text" and not event.choice:
+            return (self._stream.delta(part, event.text),)
         return self._text("output_text", event.block, event.text, event.choice)
 
     def take_refusal(self, event: RefusalChunk) -> Sequence[bytes]:
@@ -163,9 +151,10 @@ class BlockStream:
 
     def take_thought(self, event: ThinkChunk) -> Sequence[bytes]:
         """Write thinking."""
-        part = self.part_of(event)
-        if part is not None:
-            return self._stream.deltas(part, (event.text,))
+        part = self._live.get(event.block)
+        number = 0 if event.part is None and self._as_summary else event.part
+        if part is not None and part.number == number and part.kind in _THOUGHTS and not event.choice:
+            return (self._stream.delta(part, event.text),)
         return self._first_thought(event)
 
     def take_think_start(self, event: ThinkStart) -> Sequence[bytes]:
@@ -200,7 +189,7 @@ class BlockStream:
         if part is not None and isinstance(part.item, WrittenCall) and not part.closed:
             text = part.item.read(event.arguments)
             if text:
-                out += self._stream.deltas(part, (text,))
+                out.append(self._stream.delta(part, text))
         return out
 
     def take_call_end(self, event: ToolCallEnd) -> Sequence[bytes]:
@@ -271,7 +260,7 @@ class BlockStream:
             self._wait(block, unit, out)
         if text:
             self.settle(out)
-            out += self._stream.deltas(unit, (text,))
+            out.append(self._stream.delta(unit, text))
         return out
 
     def _first_thought(self, event: ThinkChunk) -> Sequence[bytes]:
@@ -293,7 +282,7 @@ class BlockStream:
             part.plain = event.part is None
             self._stream.open_part(item, part, out)
         self._set_live(event.block, part, item)
-        out += self._stream.deltas(part, (event.text,))
+        out.append(self._stream.delta(part, event.text))
         return out
 
     def _thinks(self, block: int) -> bool:
@@ -378,7 +367,7 @@ BLOCKS: dict[type[Event], Callable[[BlockStream, Any], Sequence[bytes]]] = {
 }
 
 
-class ReplyWriter(RunEncoder):
+class ReplyWriter:
     """Writes one streamed reply."""
 
     content_type = "text/event-stream"
@@ -396,11 +385,6 @@ class ReplyWriter(RunEncoder):
         if take is None:
             return self._take(item)
         return take(self._blocks, item) if self._begun else [*self._begin(), *take(self._blocks, item)]
-
-    def go_on(self, first: Event, further: Sequence[Event]) -> Sequence[bytes] | None:
-        """Return the frames of further pieces of the part that the first one was of."""
-        part = self._blocks.part_of(first)
-        return None if part is None else self._stream.deltas(part, texts_of(further))
 
     def finish(self) -> Sequence[bytes]:
         """Close what is open, and end the stream. After a failure there is nothing left to say."""
