@@ -66,14 +66,11 @@ class SseDecoder:
             held += item
             if self._at_start and not self._pass_byte_order_mark():
                 return ()
-            end = self._end(held, self._scanned)
-            item = bytes(held) if end >= 0 else b""
-        else:
-            end = self._end(item, 0)
-        if end < 0:
-            return self._hold(item, [])
-        held.clear()
-        return self._split(item, end)
+            if self._end(held, self._scanned) < 0:
+                return self._hold(b"", [])
+            item = bytes(held)
+            held.clear()
+        return self._split(item)
 
     def held_until(self, item: bytes) -> int:
         """Return how much of `item` is to be fed before its next frame begins with its first byte, 0 where it does so already."""
@@ -139,18 +136,18 @@ class SseDecoder:
         self._at_start = False
         return True
 
-    def _split(self, data: bytes, end: int) -> list[Frame]:
-        """Return the frames of `data`, the first of which ends at `end`, and hold what remains."""
+    def _split(self, data: bytes) -> list[Frame]:
+        """Return the frames of `data`, and hold what remains."""
         frames: list[Frame] = []
         limit = self._limit
         line = b"\r\n" if self._carriage_returns else b"\n"
         if self._carriage_returns and not data.count(b"\r") == data.count(b"\n") == data.count(line):
             begin = 0
-            while end >= 0:
+            while begin < len(data) and (end := self._end(data, begin)) >= 0:
                 if end - begin > limit:
                     return self._stop(frames)
                 frames.append(_parse(data[begin:end]))
-                begin, end = end, self._end(data, end) if end < len(data) else -1
+                begin = end
             return self._hold(data[begin:], frames) if begin < len(data) else frames
         blank, named = line + line, line + b"data: "
         *bodies, rest = data.split(blank)
@@ -160,11 +157,11 @@ class SseDecoder:
             # One line of data, or two lines of a named event, as most servers write them.
             lines = body.count(line)
             if not lines and body.startswith(b"data: "):
-                frames.append(Frame(body[6:], "", body + blank, alone=True))
+                frames.append(Frame(body[6:], "", body + blank, True, True))
             elif lines == 1 and body.startswith(b"event: ") and (place := body.find(named)) >= 0:
                 name = body[7:place]
                 event, value = name.decode("utf-8", "replace"), body[place + len(named) :]
-                frames.append(Frame(value, event, body + blank, alone=name.isascii()))
+                frames.append(Frame(value, event, body + blank, True, name.isascii()))
             else:
                 frames.append(_parse(body + blank))
         return self._hold(rest, frames) if rest else frames
