@@ -33,7 +33,6 @@ from bardo.values.events import (
     ToolCallStart,
     UnknownContent,
 )
-from bardo.values.runs import texts_of
 
 _STEP = 1024
 _CONTINUATION = bytes(range(0x80, 0xC0))
@@ -222,7 +221,7 @@ class TranslateCitations:
         if self._held.get(first.choice):
             return False
         if type(first) is ContentChunk:
-            self._text_of(first.choice).add(first.block, "".join(texts_of(pieces)))
+            self._text_of(first.choice).add(first.block, "".join([piece.text for piece in pieces]))
         return True
 
     def finish(self) -> Sequence[Event]:
