@@ -33,7 +33,6 @@ from bardo.replies.reply_stages import (
 from bardo.replies.sound_frames import EventsAndBytes, SoundFrames, frame_without_quoted, without_secrets
 from bardo.replies.written_tokens import WrittenTokens
 from bardo.streams.frames import MAX_FRAME_BYTES, Frame, FramingError
-from bardo.streams.sse import SseDecoder
 from bardo.streams.stage import Stage
 from bardo.values.error_cleaning import clean_error
 from bardo.values.errors import BardoError, BrokenStream, EmptyReply, MalformedReply, ProviderError
@@ -51,27 +50,14 @@ _MOST_POSTPONED = 64
 class RepeatedReading:
     """Reads the frames of one reply that are alike, for its `ReplyReader`; what they say goes through `pipeline`."""
 
-    __slots__ = ("_alone", "_frames", "_pipeline", "_postponed")
+    __slots__ = ("_alone", "_pipeline", "_postponed", "frames")
 
     def __init__(self, frames: RepeatedFrames, pipeline: ReplyPipeline) -> None:
-        self._frames = frames
+        self.frames = frames
         self._pipeline = pipeline
         # Whether nobody but the fold looks at what goes on with the text that was read last.
         self._alone = False
         self._postponed: list[bytes] = []
-
-    @property
-    def framing(self) -> SseDecoder:
-        """What cuts the reply into frames."""
-        return self._frames.framing
-
-    def read(self, chunk: bytes, place: int, *, joined: bool) -> tuple[Sequence[Event], int] | None:
-        """Return the events of the frames at `place` of `chunk`, and where they end; None where it must be fed."""
-        return self._frames.read(chunk, place, joined=joined)
-
-    def read_all(self, chunk: bytes, *, joined: bool) -> Sequence[Event] | None:
-        """Return the events of a chunk that holds nothing but such frames, all of them whole; None for any other."""
-        return self._frames.read_all(chunk, joined=joined)
 
     def take(self, events: Sequence[Event], beginning: ReplyBeginning) -> Sequence[Event]:
         """Return what comes for the client of events that were read: pieces of a text, or of the arguments of a call."""
@@ -83,22 +69,21 @@ class RepeatedReading:
         self._alone = says_text and not self._pipeline.lookers and beginning.has_token
         return self._pipeline.feed_further(events) if says_text else self._pipeline.feed(events)
 
-    def may_postpone(self, chunk: bytes) -> bool:
-        """Whether a chunk is one frame that goes on with the text that was read last, at which nobody but the fold looks."""
-        value = self._frames.value_of(chunk) if self._alone else None
-        return value is not None and is_text(value)
-
-    def postpone(self, chunk: bytes) -> None:
-        """Read a chunk later, of which `may_postpone` says that it can be."""
+    def postpone(self, chunk: bytes) -> bool:
+        """Take a chunk that is one frame which goes on with the text that was read last, at which nobody but the fold looks."""
+        value = self.frames.value_of(chunk) if self._alone else None
+        if value is None or not is_text(value) or self._pipeline.watch.feed(chunk):
+            return False
         self._postponed.append(chunk)
         if len(self._postponed) >= _MOST_POSTPONED:
             self.catch_up()
+        return True
 
     def catch_up(self) -> None:
         """Read what was postponed."""
         if self._postponed:
             chunks, self._postponed = self._postponed, []
-            events = self._frames.read_all(b"".join(chunks), joined=True)
+            events = self.frames.read_all(b"".join(chunks), joined=True)
             if events:
                 self._pipeline.feed_further(events)
 
@@ -183,10 +168,6 @@ class ReplyPipeline:
             self.unfiltered = None
         return self.take(passed)
 
-    def passed_to_the_end(self, last: Sequence[Event]) -> list[Event]:
-        """Return what comes of the last events, and of what each stage held. They are not taken yet."""
-        return passed_to_the_end(last, self.stages)
-
     def take(self, events: Sequence[Event]) -> Sequence[Event]:
         """Fold events that have passed the stages, and return them without secrets."""
         if self.watch.seen:
@@ -252,7 +233,7 @@ class ReplyReader:
         self._sound = SoundFrames(self._decoder, fill_ids) if forward else None
         self._lets_ids_out = language.omits_call_ids
         of_text = (formats or text_formats_of(row, model)).stages(make_id)
-        self._inline = _inline_of(of_text) if of_text else None
+        self._inline = next((stage for stage in of_text if isinstance(stage, InlineReasoning)), None)
         if tool_names:
             of_text = [*of_text, RestoreToolNames(tool_names)]
         if tool_forms:
@@ -402,19 +383,19 @@ class ReplyReader:
             repeated.catch_up()
         if self._watch.feed(chunk) or repeated is None:
             return self._fed(chunk)
-        begin, frames, size = repeated.framing.held_until(chunk), 1, len(chunk)
+        begin, frames, size = repeated.frames.framing.held_until(chunk), 1, len(chunk)
         pieces = self._fed(chunk[:begin]) if begin else []
         ends = self._ends
         while begin < size and self._pipeline.failure is None and not self._decoder.over:
             # Nothing overtakes the frames that are held.
-            found = None if ends is not None and ends.holds else repeated.read(chunk, begin, joined=joined)
+            found = None if ends is not None and ends.holds else repeated.frames.read(chunk, begin, joined=joined)
             if found is not None:
                 events, end = found
                 pieces.append((repeated.take(events, self.beginning), chunk[begin:end]))
                 self.repeats = end - begin == size
             else:
                 # Looking at the rest once more for each frame would take more than linear time.
-                end, frames = repeated.framing.end_of(chunk, begin, frames), 2 * frames
+                end, frames = repeated.frames.framing.end_of(chunk, begin, frames), 2 * frames
                 pieces += self._fed(chunk[begin:end])
             begin = end
         return pieces
@@ -425,16 +406,12 @@ class ReplyReader:
         if repeated is None or not self.repeats or self._watch.feed(chunk):
             return None
         repeated.catch_up()
-        events = repeated.read_all(chunk, joined=joined)
+        events = repeated.frames.read_all(chunk, joined=joined)
         return None if events is None else repeated.take(events, self.beginning)
 
     def postpone(self, chunk: bytes) -> bool:
         """Take a chunk of which `read_repeated` would give one text that no stage looks at: it is read with those that follow."""
-        repeated = self._repeated
-        if repeated is None or not self.repeats or not repeated.may_postpone(chunk) or self._watch.feed(chunk):
-            return False
-        repeated.postpone(chunk)
-        return True
+        return self.repeats and self._repeated is not None and self._repeated.postpone(chunk)
 
     def read_whole(self, body: bytes) -> EventsAndBytes:
         """Return the events of a whole body, and its bytes for a client: what `read` and `read_rest` give, at once where it is plain."""
@@ -570,7 +547,7 @@ class ReplyReader:
             last = [*last, *ids.finish()]
         if error is None and not self.beginning.has_content and not any(map(is_content, last)):
             last = [*last, Failed(EmptyReply(f"the reply of {self._provider} is empty", provider=self._provider))]
-        return self._pipeline.passed_to_the_end(last)
+        return passed_to_the_end(last, self._pipeline.stages)
 
     def _is_empty_object(self) -> bool:
         """Whether the reply is a whole body that is a JSON object, and nothing of the model stood in it."""
@@ -583,7 +560,3 @@ class ReplyReader:
 
 
 _TEXTS = frozenset({ContentChunk, ThinkChunk, RefusalChunk})
-
-
-def _inline_of(stages: Sequence[Stage[Event, Event]]) -> InlineReasoning | None:
-    return next((stage for stage in stages if isinstance(stage, InlineReasoning)), None)

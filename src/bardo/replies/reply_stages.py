@@ -322,7 +322,8 @@ class CallArguments:
         if call.held is None:
             return (event,)
         call.held += event.arguments
-        if len(call.held) <= _LONGEST_HELD and _says_nothing(call.held.strip()):
+        said = call.held.strip()
+        if len(call.held) <= _LONGEST_HELD and (said == "{}" or "null".startswith(said)):
             return ()
         return self._release(event.choice, event.block)
 
@@ -411,10 +412,6 @@ class CallArguments:
         call = self._calls[choice, block]
         said, call.held = call.held, None
         return (ToolCallChunk(block, said, choice),) if said else ()
-
-
-def _says_nothing(arguments: str) -> bool:
-    return arguments == "{}" or "null".startswith(arguments)
 
 
 def _why(finish: Finish) -> str:
