@@ -112,3 +112,13 @@ def test_a_run_of_pieces_takes_one_frame_each(client: str) -> None:
     frames = encode_all(encoder, events)
     assert sum(b'w7"' in frame for frame in frames) == 1
     assert sum(b'w49"' in frame for frame in frames) == 1
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("style", ["", "anthropic-claude-v1"])
+def test_an_empty_piece_among_pieces_of_thinking_is_written_as_by_itself(client: str, style: str) -> None:
+    request = Request(model="m", messages=())
+    together, alone = (dialect(client).open_encoder(request, Arrival()) for _ in range(2))
+    texts = ("a", "b", "c", "", "d", "e", "f", "g", "h")
+    events: list[Event] = [ThinkStart(0, style), *(ThinkChunk(0, text) for text in texts), ThinkEnd(0)]
+    assert b"".join(encode_all(together, events)) == b"".join([one for event in events for one in alone.feed(event)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 from hypothesis import given
@@ -12,10 +12,14 @@ from hypothesis import strategies as st
 
 from bardo.catalog.rows import ProviderRow
 from bardo.planning.text_formats import TextFormats
-from bardo.reasoning.registry import find_format
+from bardo.reasoning.inline import InlineReasoning
+from bardo.reasoning.registry import builtin_formats, find_format
+from bardo.replies.citations import citations_between
 from bardo.replies.forwarding import Forwarding
 from bardo.replies.reply_reader import ReplyReader
-from bardo.values.events import ContentChunk, Event
+from bardo.replies.reply_stages import pass_through
+from bardo.streams.stage import Stage
+from bardo.values.events import BlockFields, ContentChunk, Event, Finish, ThinkChunk
 from bardo.values.response import Response
 from bardo.values.secrets import Secrets
 
@@ -178,6 +182,49 @@ def test_thinking_in_a_text_is_found_in_frames_that_came_together(texts: list[st
     said = [event for one in frames for event in one_by_one.feed(one)] + one_by_one.finish()
     assert together.feed(b"".join(frames)) + together.finish() == said
     assert together.response() == one_by_one.response()
+
+
+STAGES: dict[str, Callable[[], Stage[Event, Event]]] = {
+    "citations of whole blocks": lambda: citations_between("anthropic_messages", "openai_chat")[0],
+    "thinking in the text": lambda: InlineReasoning.of("think"),
+    "a dropped marker": lambda: InlineReasoning.of(
+        next(one.name for one in builtin_formats().rows.values() if one.dropped)
+    ),
+}
+CITED = {"type": "char_location", "cited_text": "c", "document_index": 0, "start_char_index": 0, "end_char_index": 1}
+
+
+@pytest.mark.parametrize("make", STAGES.values(), ids=STAGES)
+def test_a_stage_gives_of_many_events_what_it_gives_of_each(make: Callable[[], Stage[Event, Event]]) -> None:
+    dropped = next(mark for one in builtin_formats().rows.values() for mark in one.dropped)
+    texts = ["An", " answer", "", " goes", " on", dropped, " and", f" on{dropped}", ""]
+    events: list[Event] = [ContentChunk(0, text) for text in texts]
+    events += [
+        BlockFields(0, "anthropic_messages", {"citations": [CITED]}),
+        *events,
+        *(ThinkChunk(1, text) for text in texts),
+    ]
+    events += [ContentChunk(2, "c"), ContentChunk(2, "d"), ContentChunk(2, "e"), Finish("stop", "stop")]
+    together, alone = make(), make()
+    assert [*pass_through(events, [together])] == [one for event in events for one in alone.feed(event)]
+    assert [*together.finish()] == [*alone.finish()]
+
+
+def test_a_frame_that_seems_to_end_a_call_is_looked_at_by_itself() -> None:
+    frames = numbered_stream(["a", "_arguments.done", "b", "c"])
+    call = {"id": "f1", "type": "function_call", "call_id": "c1", "name": "f", "arguments": ""}
+    begun = [
+        {"type": "response.output_item.added", "item": call, "output_index": 1},
+        {"type": "response.function_call_arguments.delta", "item_id": "f1", "output_index": 1, "delta": '{"a'},
+    ]
+    ended = {"type": "response.incomplete", "response": {"id": "r1", "object": "response", "status": "incomplete"}}
+    calls = [b"data: " + json.dumps(one).encode() + b"\n\n" for one in begun]
+    sent = [*frames[:3], *calls, *frames[3:6], b"data: " + json.dumps(ended).encode() + b"\n\n"]
+    together = ReplyReader(RESPONSES, streamed=True, forward=True)
+    alone = ReplyReader(RESPONSES, streamed=True, forward=True)
+    said = [*together.read(b"".join(sent), joined=True), *together.read_rest()]
+    each = [*(one for frame in sent for one in alone.read(frame, joined=True)), *alone.read_rest()]
+    assert b"".join([raw for _, raw in said]) == b"".join([raw for _, raw in each])
 
 
 def test_a_secret_among_frames_that_came_together_is_taken_out_of_its_frame_alone() -> None:
