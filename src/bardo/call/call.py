@@ -322,9 +322,7 @@ class Call:
         self.started_at = services.clock()
         self.payments = None if services.payments is None else services.payments.of_call(self.request_id, tenant)
         self.attempts = CallAttempts(services.watch, services.prices, self.started_at, self.payments)
-        # Without an account a key may be any word, such as "any", and a name may hold it.
-        known = account is not None or any(map(looks_like_key, self.secrets()))
-        self.labels = call_labels(request, self.without_key) if known else call_labels(request)
+        self.labels = call_labels(request, self._without_known_key)
 
     @property
     def cost(self) -> CallCost:
@@ -392,11 +390,16 @@ class Call:
         secrets = self.secrets()
         return secrets_of(secrets).in_text(text) if any(one and one in text for one in secrets) else text
 
+    def _without_known_key(self, text: str) -> str:
+        # Without an account a key may be any word, such as "any", and a name may hold it.
+        known = self.key_id is not None or any(map(looks_like_key, self.secrets()))
+        return self.without_key(text) if known else text
+
     def login_secrets(self) -> tuple[str, ...]:
         """Return what of the client's own login nothing may keep: all of one that was sent, and else what looks like a key."""
         if self.login is None:
             return ()
-        return tuple(one for one in self.login.secrets if self.logins or looks_like_key(one))
+        return self.login.secrets if self.logins else self.login.keys
 
     def secrets(self) -> tuple[str, ...]:
         """Return what no error of this call may quote."""

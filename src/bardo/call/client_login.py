@@ -18,6 +18,7 @@ from bardo.planning.route import Provider, target_names
 from bardo.services.facts.directory import Placement
 from bardo.values.degradation import Degradation
 from bardo.values.errors import Unauthorized
+from bardo.values.secrets import looks_like_key
 
 CLIENT = "client"
 """The word of a provider's `auth` that asks each client for its own credential."""
@@ -28,13 +29,18 @@ _WITHOUT_LOGIN = "its provider asks for a login of the client's own, and the cal
 
 
 class ClientLogin:
-    """The credential of one client. `headers` hold it as they came, `beside` are headers that go with some credentials."""
+    """The credential of one client. `headers` hold it as they came, `beside` are headers that go with some credentials.
 
-    __slots__ = ("_headers", "beside")
+    `secrets` is what nothing may quote, and `keys` what of it looks like a key, rather than like a word that stands for none.
+    """
+
+    __slots__ = ("_headers", "beside", "keys", "secrets")
 
     def __init__(self, headers: Mapping[str, str], beside: Mapping[str, str]) -> None:
         self._headers = dict(headers)
         self.beside = dict(beside)
+        self.secrets = tuple(dict.fromkeys((*headers.values(), *map(_bare, headers.values()))))
+        self.keys = tuple([one for one in self.secrets if looks_like_key(one)])
 
     def __repr__(self) -> str:
         return "ClientLogin(…)"
@@ -44,12 +50,6 @@ class ClientLogin:
         """What tells two logins apart, from which neither can be had."""
         said = "\0".join(f"{name}={value}" for name, value in sorted({**self.beside, **self._headers}.items()))
         return hashlib.sha256(f"bardo login {said}".encode()).hexdigest()[:32]
-
-    @property
-    def secrets(self) -> tuple[str, ...]:
-        """What nothing may quote."""
-        bare = [_bare(value) for value in self._headers.values()]
-        return tuple(dict.fromkeys((*self._headers.values(), *bare)))
 
     def headers_for(self, provider: Provider, *, alone: bool) -> dict[str, str]:
         """Return the headers of a call to a provider; none where the login is not for it.

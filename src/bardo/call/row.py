@@ -225,10 +225,9 @@ def without_key_as_model(
     """
     model = request.model
     own = (client_key,) if client_key and client_key in model and (is_known or looks_like_key(client_key)) else ()
-    logins = () if login is None else login.secrets
     found = (
         *own,
-        *(one for one in logins if one in model and looks_like_key(one)),
+        *(() if login is None else [one for one in login.keys if one in model]),
         *(keys_in(model) if "bardo_" in model else ()),
     )
     if not any(found):
@@ -245,7 +244,8 @@ def without_key(
     login: tuple[str, ...] = (),
 ) -> LogRow:
     """Return the row of a call without the key and the login that its client came with, wherever the client wrote them."""
-    own = (client_key, *login) if client_key and (is_known or looks_like_key(client_key)) else login
+    is_secret = client_key and (is_known or client_key in login or looks_like_key(client_key))
+    own = (client_key, *login) if is_secret else login
     secrets = secrets_of(own) if own else None
     if secrets is None or not secrets.longest or not _holds(request, secrets):
         return row

@@ -51,7 +51,7 @@ def call_labels(request: Request | EmbedRequest, without_secrets: Callable[[str]
     else:
         fields = request.body if request.body is not None else request.extra
         said = _said(options, request.client_headers, fields)
-    return CallLabels(*(_label(one, without_secrets) if one else "" for one in said))
+    return said if said == NO_LABELS else CallLabels(*[_label(one, without_secrets) if one else "" for one in said])
 
 
 def labelled(options: BardoOptions, headers: dict[str, str]) -> BardoOptions:
@@ -64,11 +64,12 @@ def labelled(options: BardoOptions, headers: dict[str, str]) -> BardoOptions:
 
 def _said(options: BardoOptions, headers: dict[str, str], fields: dict[str, Any] | None) -> CallLabels:
     """Return the names as the client says them."""
+    repository = options.repository or _told_repository(headers, fields)
     return CallLabels(
         # Headers hold other letters than ASCII in percent-encoding.
         unquote(options.session or _named_by_client(headers, fields)),
         unquote(options.agent or _known_agent(headers)),
-        plain_repository(options.repository or _told_repository(headers, fields)),
+        plain_repository(repository) if repository else "",
     )
 
 
