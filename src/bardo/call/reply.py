@@ -65,6 +65,8 @@ class LiveReply:
     """The tokens of the prompt that the client was told before they were counted; 0 where it was told none."""
     stale_seconds: float | None = None
     """How old the reply is that is given because nobody answered; None of one that came now."""
+    verdict: str | None = None
+    """What became of the thinking that was asked for, by the call's receipt; None where none was made."""
     _stale_place: StalePlace | None = None
     _verification: Verification | None = None
     _is_judged = False
@@ -346,6 +348,7 @@ class LiveReply:
             error=error,
             forwarded=forwarded,
         )
+        self.verdict = row.reasoning_verdict
         call.write(row)
         # The thinking of an old reply is another call's.
         if services.episodes is not None and response is not None and self.stale_seconds is None:

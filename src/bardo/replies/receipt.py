@@ -13,7 +13,7 @@ from bardo.planning.attempt import Attempt
 from bardo.planning.route import RouteRecord, Target
 from bardo.planning.workloads import VERIFICATION
 from bardo.reasoning import control
-from bardo.reasoning.control import ControlPlan, observation, observe, receipt_header
+from bardo.reasoning.control import Observation, observation, observe, receipt_header
 from bardo.reasoning.steps import chain_fields, with_steps
 from bardo.values.attempts import AttemptRecord
 from bardo.values.degradation import UNLISTED, Degradation, unlisted
@@ -77,11 +77,19 @@ def call_headers(request_id: str, target: Target, degraded: tuple[Degradation, .
     return headers
 
 
-def late_headers(response: Response, attempt: Attempt, cost: CallCost) -> list[tuple[str, str]]:
-    """Return the headers that only a finished reply has. A count that nobody reported is `unknown`, not 0; a cost is left out then."""
-    chain = response.reasoning
+def late_headers(
+    response: Response, attempt: Attempt, cost: CallCost, verdict: str | None = None
+) -> list[tuple[str, str]]:
+    """Return the headers that only a finished reply has. A count that nobody reported is `unknown`, not 0; a cost is left out then.
+
+    `verdict` is that of the call's receipt, None where none was made.
+    """
+    chain, plan = response.reasoning, attempt.control
+    headers: list[tuple[str, str]] = []
     known = chain.reported or chain.tokens_approx or chain.empty
-    headers = [] if attempt.control is None else [("X-Bardo-Reasoning", _seen(attempt.control, response).header)]
+    if plan is not None:
+        told = receipt_header(plan, verdict or observe(plan, _observed(response)))
+        headers.append(("X-Bardo-Reasoning", _printable(told)))
     headers.append(("X-Bardo-Reasoning-Tokens", str(chain.reasoning_tokens) if known else "unknown"))
     if chain.tokens_approx:
         headers.append(("X-Bardo-Reasoning-Tokens-Approx", "true"))
@@ -121,52 +129,15 @@ def headers_of_calls(calls: Sequence[tuple[str, Attempt, Response, CallCost]]) -
     return list(merged.items())
 
 
-class _Seen(NamedTuple):
-    """What is told of a reply's thinking: in the receipt, and as a header."""
+def _observed(response: Response) -> Observation:
+    """Return what a reply shows of its thinking, with the level that it says was applied.
 
-    plan: ControlPlan
-    receipt: dict[str, Any]
-    header: str
-
-
-_SEEN: dict[tuple[object, ...], _Seen] = {}
-_MOST_SEEN = 512
-
-
-def _seen(plan: ControlPlan, response: Response) -> _Seen:
-    """Return what is told of the thinking that was planned so, made once for all calls of one plan whose replies show the same."""
-    chain, effort = response.reasoning, _applied_effort(response)
-    key = (
-        id(plan),
-        chain.visibility,
-        chain.reasoning_tokens,
-        chain.reported,
-        chain.tokens_approx,
-        chain.empty,
-        chain.withheld,
-        not chain.content,
-        effort,
-    )
-    known = _SEEN.get(key)
-    if known is not None and known.plan is plan:
-        return known
-    seen = observation(chain, effort)
-    verdict = observe(plan, seen)
-    made = _Seen(plan, control.receipt(plan, seen, verdict), _printable(receipt_header(plan, verdict)))
-    if not seen.reasoning_tokens:
-        # Of how many tokens a model thinks, hardly two replies say the same.
-        if len(_SEEN) >= _MOST_SEEN:
-            _SEEN.clear()
-        _SEEN[key] = made
-    return made
-
-
-def _applied_effort(response: Response) -> str | None:
-    """Return the level that a reply says was applied: Responses has it under `reasoning`, and some servers of Chat beside the choices."""
+    Responses has that under `reasoning`, and some servers of Chat beside the choices.
+    """
     fields = {} if response.carried is None else response.carried.fields
     said = fields.get("reasoning")
     effort = said.get("effort") if isinstance(said, dict) else fields.get("reasoning_effort")
-    return effort if effort in ("none", *EFFORTS) else None
+    return observation(response.reasoning, effort if effort in ("none", *EFFORTS) else None)
 
 
 def _names(degraded: tuple[Degradation, ...]) -> str:
@@ -279,7 +250,10 @@ def receipt(response: Response, attempt: Attempt, *, forwarded: bool) -> dict[st
     Where the provider has several endpoints, also which one was asked, and why; and where the request said what it needs, the route.
     """
     plan = attempt.control
-    fields = {} if plan is None else _seen(plan, response).receipt.copy()
+    fields: dict[str, Any] = {}
+    if plan is not None:
+        seen = _observed(response)
+        fields = control.receipt(plan, seen, observe(plan, seen))
     if attempt.endpoint is not None:
         fields["endpoint"] = msgspec.to_builtins(attempt.endpoint)
     if attempt.route is not None:

@@ -152,7 +152,7 @@ def receipt(plan: ControlPlan, observed: Observation, verdict: Verdict) -> dict[
     }
 
 
-def receipt_header(plan: ControlPlan, verdict: Verdict | None = None) -> str:
+def receipt_header(plan: ControlPlan, verdict: str | None = None) -> str:
     """Return the receipt as a header: `intent=low; emitted=high; layer=L1; verdict=clamped`. A stream's head comes before the verdict."""
     told = f"intent={plan.intent}; emitted={plan.emitted}; layer={plan.layer}"
     return told if verdict is None else f"{told}; verdict={verdict}"

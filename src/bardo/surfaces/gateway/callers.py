@@ -280,14 +280,11 @@ def _check_repeated(headers: Lines) -> None:
             raise InvalidRequest(f"the header {header} is given twice", hint="send it once", param=header)
 
 
-def require_json(scope: Scope) -> None:
-    """Raise UnsupportedMediaType where a body does not say that it is JSON.
+def require_json(head: ClientHead) -> None:
+    """Note that a body says that it is JSON. Raises UnsupportedMediaType where it does not.
 
     Programs may leave the content type out. A web page may not: browsers send such bodies to any address without asking.
     """
-    head = head_of(scope)
-    if head.is_json:
-        return
     fields = head.fields
     kind = fields.get(b"content-type")
     named = str(kind or b"", "latin-1").partition(";")[0].strip().lower()

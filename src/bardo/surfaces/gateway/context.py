@@ -29,7 +29,7 @@ from bardo.services.facts.feedback import FeedbackRecorder
 from bardo.streams.unpacking import OF_SEVERAL_STREAMS, PIECE_BYTES, UNPACKERS
 from bardo.surfaces.gateway.answer import Answer, Draining
 from bardo.surfaces.gateway.callers import head_of, require_json
-from bardo.surfaces.gateway.http import Receive, Scope, read_body, too_large, within
+from bardo.surfaces.gateway.http import Receive, Scope, read_body, too_large
 from bardo.surfaces.gateway.routes import Route
 from bardo.values.errors import (
     BardoError,
@@ -132,8 +132,6 @@ class HeldValues:
 
     async def admit(self, scope: Scope, body: bytes) -> None:
         """Count the values of a request's body. Raises Overloaded where the open requests would have too many together."""
-        if len(body) <= _SHORT_BYTES:
-            return
         count = 0
         for start in range(0, len(body), _SLICE_BYTES):
             if start:
@@ -246,15 +244,18 @@ class GatewayContext:
 
     async def body(self, scope: Scope, receive: Receive) -> bytes:
         """Return the body of a request. Raises UnsupportedMediaType, TooLarge or Overloaded, ClientDisconnected where the client left."""
-        require_json(scope)
-        cycle = cycle_of(receive)
+        head, cycle = head_of(scope), cycle_of(receive)
+        if not head.is_json:
+            require_json(head)
         body = None if cycle is None else cycle.take_body()
         if body is None:
             body = await read_body(scope, receive, self.max_body)
-        body = within(body, self.max_body)
-        if b"content-encoding" in head_of(scope).fields:
-            body = await self._unpacked(body, encodings_of(head_of(scope).lines), cycle)
-        await self.values.admit(scope, body)
+        elif len(body) > self.max_body:
+            raise too_large(self.max_body)
+        if b"content-encoding" in head.fields:
+            body = await self._unpacked(body, encodings_of(head.lines), cycle)
+        if len(body) > _SHORT_BYTES:
+            await self.values.admit(scope, body)
         return body
 
     async def _unpacked(self, body: bytes, encodings: Sequence[str], cycle: RequestCycle | None) -> bytes:

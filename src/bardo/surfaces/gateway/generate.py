@@ -114,20 +114,17 @@ async def generate(context: GatewayContext, route: Route, scope: Scope, receive:
 async def read_request(context: GatewayContext, route: Route, scope: Scope, receive: Receive) -> Request:
     """Return the request for a reply that a client sent. Raises InvalidRequest and what reading its body raises."""
     body = await context.body(scope, receive)
-
-    def read() -> Request:
-        # A quotation mark within a text is written with a backslash, so that this counts fields alone, and spares decoding them.
-        _check_messages(body.count(b'"role"'))
-        return decoded_request(body, route)
-
-    return await run_by_size(len(body), read)
+    return await run_by_size(len(body), partial(decoded_request, body, route))
 
 
 def decoded_request(body: bytes, route: Route) -> Request:
     """Return the request of a body in the dialect of its path; a Responses body at the path of Chat Completions as what it is.
 
-    Cursor asks so, and reads the reply as Chat Completions (LiteLLM's `/cursor/chat/completions`, 2026-11).
+    Cursor asks so, and reads the reply as Chat Completions (LiteLLM's `/cursor/chat/completions`, 2026-11). Raises InvalidRequest.
     """
+    # A quotation mark within a text is written with a backslash, so that this counts fields alone, and spares decoding them.
+    if (count := body.count(b'"role"')) > MOST_MESSAGES:
+        raise _too_many(count)
     if route.dialect == _CHAT and b'"input"' in body and _has_input_alone(body):
         request = dialect(_RESPONSES).decode_request(body, route.arrival)
         # A Chat client gets the usage of a stream only where it asks; this one cannot, and reads it where it comes.
@@ -162,54 +159,47 @@ async def answer_request(
     kept: ReplyStorage | None = None,
 ) -> None:
     """Answer a request that was decoded. `kept` keeps its reply. Raises BardoError where no reply begins."""
-    _check_messages(len(request.messages))
+    if len(request.messages) > MOST_MESSAGES:
+        raise _too_many(len(request.messages))
     request = with_headers(request, scope)
     if context.services.telemetry is not None:
         request = with_trace(request, scope)
     if context.unasked_thinking and request.options.omit_unasked:
         request = msgspec.structs.replace(request, options=msgspec.structs.replace(request.options, omit_unasked=False))
-    caller, draining = caller_of(scope), context.draining(answer)
+    caller, draining, spoken = caller_of(scope), context.draining(answer), dialect(route.dialect)
+    # What is sent goes on as it came where the endpoint's own dialect is that of the request, and not only a wrapping around it.
+    may_forward = kept is None and request.dialect == spoken.name
     if request.stream:
-        spoken = dialect(route.dialect)
         named = ClientModelEncoder(spoken.open_encoder(request, route.arrival), request.model)
         encoder = with_partials(named, spoken, request.options.include)
-        may_forward = kept is None and _may_forward(route, request)
+        # Frames do so in the framing of the client's streams alone.
+        may_forward = may_forward and route.arrival.framing == spoken.stream_framing
         replies = [(request, encoder)]
         work = stream_replies(context, replies, caller, answer, may_forward=may_forward, kept=kept, draining=draining)
     else:
-        work = _whole(context, route, request, caller, answer, kept, draining)
+        work = _send_whole(context, spoken, request, caller, answer, kept, draining, may_forward=may_forward)
     try:
         await run_until_disconnect(receive, work, draining.leave)
     finally:
         draining.end()
 
 
-def _check_messages(count: int) -> None:
-    if count > MOST_MESSAGES:
-        message = f"the request has {count:,} messages, and bardo takes at most {MOST_MESSAGES:,}"
-        raise InvalidRequest(message, hint="leave out or join earlier messages", param="messages")
+def _too_many(messages: int) -> InvalidRequest:
+    message = f"the request has {messages:,} messages, and bardo takes at most {MOST_MESSAGES:,}"
+    return InvalidRequest(message, hint="leave out or join earlier messages", param="messages")
 
 
-def _may_forward(route: Route, request: Request) -> bool:
-    """Whether the client takes a provider's frames as they come: in its own dialect, and in the framing of its streams."""
-    return _speaks(route, request) and route.arrival.framing == dialect(route.dialect).stream_framing
-
-
-def _speaks(route: Route, request: Request) -> bool:
-    """Whether the endpoint's own dialect is that of the request, and not only a wrapping around it."""
-    return request.dialect == dialect(route.dialect).name
-
-
-async def _whole(
+async def _send_whole(
     context: GatewayContext,
-    route: Route,
+    spoken: Dialect,
     request: Request,
     caller: Caller,
     answer: Answer,
     kept: ReplyStorage | None,
     draining: Draining,
+    *,
+    may_forward: bool,
 ) -> None:
-    may_forward = kept is None and _speaks(route, request)
     live = await open_call(
         context.services,
         request,
@@ -221,39 +211,33 @@ async def _whole(
     )
     draining.take(live)
     try:
-        await _send_whole(live, route, answer, kept, context.prompt_estimates)
+        raw = await live.read()
+        response, attempt, reader, asked = live.response(), live.attempt, live.reader, live.request
+        headers = [
+            *early_headers(live.request_id, attempt, response),
+            *_age_headers(live),
+            *late_headers(response, attempt, live.cost_of_request, live.verdict),
+            *live.passed_headers,
+        ]
+        if live.forwarded and not (reader.lacks_ids or reader.broke_off):
+            body = await run_by_size(len(raw), partial(with_client_model, raw, spoken, response, asked.model))
+        else:
+            if spoken.starts_with_usage and response.usage.input_tokens is None:
+                # As in a stream, which names it where it begins: clients watch by it how full the context is.
+                estimate = context.prompt_estimates.estimate(asked, attempt.target, live.call.tenant)
+                usage = msgspec.structs.replace(response.usage, input_tokens=estimate)
+                response = msgspec.structs.replace(response, usage=usage)
+            body = await run_by_size(
+                len(raw), lambda: spoken.encode_response(named_as_asked(response, asked.model), asked)
+            )
+        if kept is not None:
+            body = await kept.whole(body)
+        await answer.whole(200, body, headers)
     except asyncio.CancelledError as cancelled:
         live.log_cancelled(cancelled)
         raise
     finally:
         await live.close()
-
-
-async def _send_whole(
-    live: LiveReply, route: Route, answer: Answer, kept: ReplyStorage | None, estimates: PromptEstimates
-) -> None:
-    raw = await live.read()
-    response, attempt = live.response(), live.attempt
-    headers = early_headers(live.request_id, attempt, response)
-    headers += _age_headers(live)
-    headers += late_headers(response, attempt, live.cost_of_request)
-    headers += live.passed_headers
-    as_it_came = live.forwarded and not (live.reader.lacks_ids or live.reader.broke_off)
-    spoken, asked = dialect(route.dialect), live.request.model
-    if as_it_came:
-        body = await run_by_size(len(raw), lambda: with_client_model(raw, spoken, response, asked))
-    else:
-        if spoken.starts_with_usage and response.usage.input_tokens is None:
-            # As in a stream, which names it where it begins: clients watch by it how full the context is.
-            estimate = estimates.estimate(live.request, attempt.target, live.call.tenant)
-            usage = msgspec.structs.replace(response.usage, input_tokens=estimate)
-            response = msgspec.structs.replace(response, usage=usage)
-        body = await run_by_size(
-            len(raw), lambda: spoken.encode_response(named_as_asked(response, asked), live.request)
-        )
-    if kept is not None:
-        body = await kept.whole(body)
-    await answer.whole(200, body, headers)
 
 
 async def stream_replies(

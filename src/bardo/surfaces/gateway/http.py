@@ -33,7 +33,10 @@ async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
         raise too_large(limit)
     message = await receive()
     if message["type"] == "http.request" and not message.get("more_body"):
-        return within(message.get("body", b""), limit)
+        body: bytes = message.get("body", b"")
+        if len(body) > limit:
+            raise too_large(limit)
+        return body
     # One buffer that grows: pieces that are joined at the end would be in memory twice.
     buffer = BytesIO()
     while True:
@@ -44,13 +47,6 @@ async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
         if not message.get("more_body"):
             return buffer.getvalue()
         message = await receive()
-
-
-def within(body: bytes, limit: int) -> bytes:
-    """Return a body that has wholly arrived. Raises TooLarge past `limit` bytes."""
-    if len(body) > limit:
-        raise too_large(limit)
-    return body
 
 
 def too_large(limit: int) -> TooLarge:
