@@ -5,16 +5,22 @@ The object of a reply is kept whole beside its counts, and its names are those o
 
 from __future__ import annotations
 
-from typing import Any
-
 from bardo.dialects.openai_chat.wire import Reply
 from bardo.dialects.shared.json_values import JsonObject
-from bardo.dialects.shared.usage import cache_within_input, doubted, openai_details, output_with_reasoning, token_count
+from bardo.dialects.shared.usage import (
+    cache_within_input,
+    doubted,
+    openai_details,
+    output_with_reasoning,
+    token_count,
+    token_counts,
+)
 from bardo.values.degradation import Degradation
 from bardo.values.usage import Usage
 
 _TICKS_PER_DOLLAR = 10_000_000_000
 _LARGEST = 1 << 53
+_COSTS = frozenset({"cost", "cost_in_usd_ticks"})
 
 
 def decode_usage(
@@ -33,16 +39,21 @@ def decode_usage(
     # Writer and some replies of Mistral spell the details of the prompt in the singular.
     into = _object(raw, "prompt_tokens_details", "prompt_token_details", "input_tokens_details")
     out = _object(raw, "completion_tokens_details", "output_tokens_details")
-    asked, output = _first(raw, "prompt_tokens", "input_tokens"), _first(raw, "completion_tokens", "output_tokens")
+    asked, output = raw.get("prompt_tokens"), raw.get("completion_tokens")
+    asked = raw.get("input_tokens") if asked is None else asked
+    output = raw.get("output_tokens") if output is None else output
     reported = out.get("reasoning_tokens")
     if reported is None:
         # Copilot and Perplexity put the count at the top level.
         reported = raw.get("reasoning_tokens")
     cached = into.get("cached_tokens")
-    if cached is None:
-        cached = _first(raw, "prompt_cache_hit_tokens", "cached_tokens", "num_cached_tokens")
-    written = _first(into, "cache_write_tokens", "cache_creation_input_tokens")
-    prompt, completion, thought = token_count(asked), token_count(output), token_count(reported)
+    for name in ("prompt_cache_hit_tokens", "cached_tokens", "num_cached_tokens") if cached is None else ():
+        cached = raw.get(name) if cached is None else cached
+    written = into.get("cache_write_tokens")
+    written = into.get("cache_creation_input_tokens") if written is None else written
+    prompt, completion, thought, total, cached, written = token_counts(
+        asked, output, reported, raw.get("total_tokens"), cached, written
+    )
     doubts: tuple[Degradation, ...] = ()
     if prompt is None or completion is None or thought is None:
         doubts = doubted("usage.input_tokens", asked) + doubted("usage.output_tokens", output)
@@ -50,22 +61,18 @@ def decode_usage(
     if google is not None and (told := _beside_by_google(google, completion, thought)) is not None:
         excludes_reasoning = told
     completion, thought, corrected = output_with_reasoning(
-        completion,
-        thought,
-        prompt=prompt,
-        total=token_count(raw.get("total_tokens")),
-        excludes_reasoning=excludes_reasoning,
+        completion, thought, prompt=prompt, total=total, excludes_reasoning=excludes_reasoning
     )
     capped: tuple[Degradation, ...] = ()
     if cached is not None or written is not None:
-        cached, written, capped = cache_within_input(prompt, token_count(cached), token_count(written))
+        cached, written, capped = cache_within_input(prompt, cached, written)
     usage = Usage(
         input_tokens=prompt,
         output_tokens=completion,
         reasoning_tokens=thought,
         cached_input_tokens=cached,
         cache_write_tokens=written,
-        cost_usd=_dollars(raw, cost),
+        cost_usd=None if cost is None and _COSTS.isdisjoint(raw) else _dollars(raw, cost),
         details=openai_details(raw, into, out, tier),
         raw=raw,
     )
@@ -162,12 +169,3 @@ def _object(raw: JsonObject, *names: str) -> JsonObject:
         if value and isinstance(value, dict):
             return value
     return {}
-
-
-def _first(raw: JsonObject, *names: str) -> Any:
-    """Return the first of these values that is not null."""
-    for name in names:
-        value = raw.get(name)
-        if value is not None:
-            return value
-    return None

@@ -23,6 +23,15 @@ def token_count(value: object) -> int | None:
     return int(value) if 0 <= value < _LARGEST and value == int(value) else None
 
 
+def token_counts(*values: object) -> list[int | None]:
+    """Return several token counts, as `token_count` gives each."""
+    counts: list[int | None] = []
+    for value in values:
+        known = value is None or (type(value) is int and 0 <= value < _LARGEST)
+        counts.append(value if known else token_count(value))  # type: ignore[arg-type]
+    return counts
+
+
 def doubted(name: str, value: object) -> tuple[Degradation, ...]:
     """Report a count that cannot be true."""
     if value is None or token_count(value) is not None:
@@ -102,13 +111,17 @@ def openai_details(
     """Return what OpenAI's dialects count beside the usual; None where that is nothing. `into` and `out` are the details of `raw`."""
     if len(into) + len(out) + (tier is not None) == 0 and "server_tool_use" not in raw and tools is NO_TOOLS:
         return None
+    heard, seen, spoken, drawn = token_counts(
+        into.get("audio_tokens"), into.get("image_tokens"), out.get("audio_tokens"), out.get("image_tokens")
+    )
+    searches = _searches(raw) if "server_tool_use" in raw else None
     return _reported(
         UsageDetails(
-            audio_input_tokens=token_count(into.get("audio_tokens")),
-            image_input_tokens=token_count(into.get("image_tokens")),
-            audio_output_tokens=token_count(out.get("audio_tokens")),
-            image_output_tokens=token_count(out.get("image_tokens")),
-            searches=_first(_searches(raw), tools.searches),
+            audio_input_tokens=heard,
+            image_input_tokens=seen,
+            audio_output_tokens=spoken,
+            image_output_tokens=drawn,
+            searches=tools.searches if searches is None else searches,
             unpriced_tools=tools.unpriced,
             service_tier=_short_text(tier),
         )
@@ -224,10 +237,6 @@ def _reported(details: UsageDetails) -> UsageDetails | None:
 
 def _searches(raw: JsonObject) -> int | None:
     return token_count(_object(raw, "server_tool_use").get("web_search_requests"))
-
-
-def _first(count: int | None, other: int | None) -> int | None:
-    return other if count is None else count
 
 
 def _object(raw: JsonObject, name: str) -> JsonObject:
