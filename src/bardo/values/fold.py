@@ -160,8 +160,10 @@ class CarriedFields:
         """Return the fields as a value, None where none came."""
         if not self._dialect:
             return None
-        copied = {name: value.copy() if name in self._own else value for name, value in self._fields.items()}
-        return Carried(self._dialect, copied)
+        fields = self._fields.copy()
+        for name in self._own:
+            fields[name] = fields[name].copy()
+        return Carried(self._dialect, fields)
 
     def _extend(self, name: str, before: list[Any], value: list[Any]) -> None:
         if name in self._own:
@@ -353,19 +355,9 @@ class GrowingChoice:
             self.carried = CarriedFields()
         self.carried.merge(dialect, fields)
 
-    @property
-    def fields(self) -> Carried | None:
-        """The fields that belong to the choice itself."""
-        return None if self.carried is None else self.carried.carried()
-
     def put(self, number: int, block: UnknownBlock) -> None:
         """Place a whole block."""
         self.blocks_begun[number] = block
-
-    def blocks(self) -> tuple[ReplyBlock, ...]:
-        """Return the blocks as values."""
-        begun = self.blocks_begun.values()
-        return tuple([block.block() if isinstance(block, GrowingBlock) else block for block in begun])
 
 
 def _never(model: str) -> bool:
@@ -459,7 +451,10 @@ class ResponseFold:
         return msgspec.structs.replace(response, alternatives=tuple([self._one(self._choices[one]) for one in others]))
 
     def _one(self, choice: GrowingChoice) -> Response:
-        blocks = choice.blocks()
+        begun: list[ReplyBlock] = []
+        for block in choice.blocks_begun.values():
+            begun.append(block.block() if isinstance(block, GrowingBlock) else block)
+        blocks = tuple(begun)
         finish = choice.finish or (Finish("error") if self._error else Finish("unknown"))
         return Response(
             id=self._start.id,
@@ -467,27 +462,24 @@ class ResponseFold:
             provider=self._provider,
             created=self._start.created,
             blocks=blocks,
-            reasoning=self._chain(choice, blocks),
+            reasoning=build_chain(
+                blocks,
+                self._usage,
+                provider=self._provider,
+                model=self._start.model,
+                billed_as_output=self._billed_as_output,
+                empty=choice.empty_thought,
+                withheld=choice.withheld_thought,
+                not_held=self._thinking_not_held,
+                summarizes=bool(blocks) and self._summarizes(self._start.model),
+            ),
             usage=self._usage,
             finish=finish,
             degraded=self._degraded.all,
             error=self._error,
             carried=self._carried.carried(),
-            choice_carried=choice.fields,
+            choice_carried=None if choice.carried is None else choice.carried.carried(),
             bardo=self._extension,
-        )
-
-    def _chain(self, choice: GrowingChoice, blocks: tuple[ReplyBlock, ...]) -> ReasoningChain:
-        return build_chain(
-            blocks,
-            self._usage,
-            provider=self._provider,
-            model=self._start.model,
-            billed_as_output=self._billed_as_output,
-            empty=choice.empty_thought,
-            withheld=choice.withheld_thought,
-            not_held=self._thinking_not_held,
-            summarizes=bool(blocks) and self._summarizes(self._start.model),
         )
 
     def _choice(self, index: int) -> GrowingChoice:
@@ -562,7 +554,7 @@ class ResponseFold:
         if event.choice is None:
             self._carried.merge(event.dialect, event.fields)
         else:
-            self._choice(event.choice).add_fields(event.dialect, event.fields)
+            (self._choices.get(event.choice) or self._choice(event.choice)).add_fields(event.dialect, event.fields)
 
     def _take_usage(self, event: UsageUpdate) -> None:
         self._usage = event.usage
@@ -571,7 +563,7 @@ class ResponseFold:
         self._degraded.add(event.degradation)
 
     def _take_finish(self, event: Finish) -> None:
-        self._choice(event.choice).finish = event
+        (self._choices.get(event.choice) or self._choice(event.choice)).finish = event
 
     def _take_failed(self, event: Failed) -> None:
         self._error = event.error
