@@ -161,6 +161,7 @@ _TURN_STATE = "x-codex-turn-state"
 _SHOULD_RETRY = "x-should-retry"
 _IDS = ("request-id", "x-request-id", "x-amzn-requestid", "apim-request-id", "x-generation-id", "x-goog-request-id")
 """The names under which providers tell the id of a request, by their official SDKs of 2026-11; the first that is there counts."""
+_ID_NAMES = frozenset(_IDS)
 _MOST = 48
 _NAME = re.compile(r"[a-z0-9-]{1,80}")
 _VALUE = re.compile(r"[!-~](?:[ -~]{0,126}[!-~])?")
@@ -168,12 +169,11 @@ _VALUE = re.compile(r"[!-~](?:[ -~]{0,126}[!-~])?")
 
 def passed_headers(headers: Mapping[str, str], secrets: Secrets = NO_SECRETS) -> PassedHeaders:
     """Return the headers that a client gets too, names of `headers` in lower case; without those that name a secret, or say too much."""
-    passed = [
-        (name, value)
-        for name, value in headers.items()
-        if (name.startswith(_LIMITS) and name != _TURN_STATE) or name == _SHOULD_RETRY
-    ]
-    if not passed and not any(name in headers for name in _IDS):
+    passed = []
+    for name, value in headers.items():
+        if (name.startswith(_LIMITS) and name != _TURN_STATE) or name == _SHOULD_RETRY:
+            passed.append((name, value))
+    if not passed and _ID_NAMES.isdisjoint(headers):
         return ()
     found = next((value for name in _IDS if (value := headers.get(name))), "")
     named = [*passed[:_MOST], *([(UPSTREAM_ID, found)] if found else [])]

@@ -132,7 +132,7 @@ class HttpTransport:
         kept = self._idle.get(address)
         while kept:
             connection = kept.pop()
-            if not connection.expired and not connection.has_something_to_read():
+            if not connection.has_something_to_read():
                 return connection
             connection.abort()
         return None

@@ -94,6 +94,7 @@ class Incoming:
         "failure",
         "headed",
         "headers",
+        "loop",
         "offer",
         "offered_at",
         "status",
@@ -102,6 +103,7 @@ class Incoming:
 
     def __init__(self, connection: HttpConnection) -> None:
         self._connection = connection
+        self.loop = connection.loop
         self._held: list[bytes] = []
         self._size = 0
         self._waiter: asyncio.Future[None] | None = None
@@ -117,14 +119,9 @@ class Incoming:
         self.offered_at = 0.0
         """When it took the last one, by the loop's clock."""
 
-    @property
-    def loop(self) -> asyncio.AbstractEventLoop:
-        """The event loop of its connection."""
-        return self._connection.loop
-
     def wait(self) -> asyncio.Future[None]:
         """Return what is done once something new is known: the head, more of the body, its end, or a failure."""
-        self._waiter = waiter = self._connection.loop.create_future()
+        self._waiter = waiter = self.loop.create_future()
         return waiter
 
     def take(self) -> bytes:
@@ -205,8 +202,6 @@ _HEAD_END = re.compile(rb"\n\r?\n")
 
 def _names_http(heads: bytes, before: int) -> bool:
     """Whether each of the heads, of which so many come `before` the last, names HTTP: the parser takes RTSP and ICE for it."""
-    if not before and heads.startswith(b"HTTP/"):
-        return True
     place = 0
     for number in range(before + 1):
         status_line = _STATUS_LINE.match(heads, place)
@@ -262,18 +257,15 @@ class HttpConnection(asyncio.Protocol):
         return self._transport
 
     def has_something_to_read(self) -> bool:
-        """Whether bytes, or an end, wait to be read; also where the connection is lost or closing."""
+        """Whether bytes, or an end, wait to be read, or are about to by the server's `Keep-Alive`; also where it is lost or closing."""
         transport = self._transport
+        if self.idle_limit is not None and self.loop.time() - self.last_heard >= self.idle_limit:
+            return True
         if transport is None or transport.is_closing() or self._unread:
             return True
         if self._something_waits is None:
             self._something_waits = reading_watch(transport.get_extra_info("socket"))
         return self._something_waits()
-
-    @property
-    def expired(self) -> bool:
-        """Whether the server has closed this connection, or is about to, by its own `Keep-Alive`."""
-        return self.idle_limit is not None and self.loop.time() - self.last_heard >= self.idle_limit
 
     def send(self, head: bytes, body: bytes) -> Incoming:
         """Write a request and return its reply, of which nothing has come yet."""
@@ -354,7 +346,8 @@ class HttpConnection(asyncio.Protocol):
             self.abort()
             return
         self._overhead += len(data)
-        if not incoming.headed:
+        was_headed = incoming.headed
+        if not was_headed:
             self._heads += data
         try:
             try:
@@ -369,8 +362,9 @@ class HttpConnection(asyncio.Protocol):
         else:
             if self._overhead > _OVERHEAD_BYTES and not incoming.complete:
                 incoming.fail(NotHttp(f"got more than {_OVERHEAD_BYTES} bytes without a body"))
-        if incoming.complete:
+        if incoming.complete or incoming.headed is not was_headed:
             incoming.wake()
+        if incoming.complete:
             self._end(incoming)
 
     def connection_lost(self, failure: Exception | None) -> None:
@@ -427,7 +421,11 @@ class HttpConnection(asyncio.Protocol):
             wrong = "its transfer-encoding is not chunked"
         elif b"\0" in heads and any("\0" in value for value in headers.values()):
             wrong = "a header holds a zero byte"
-        elif not self._informational and not _names_http(heads, self._interim_heads):
+        elif (
+            not self._informational
+            and (self._interim_heads or not heads.startswith(b"HTTP/"))
+            and not _names_http(heads, self._interim_heads)
+        ):
             wrong = "it names another protocol than HTTP"
         if wrong:
             incoming.fail(NotHttp(wrong))
@@ -446,7 +444,6 @@ class HttpConnection(asyncio.Protocol):
             self.idle_limit = limit
         incoming.headed = True
         self._heads = b""
-        incoming.wake()
 
     def on_message_complete(self) -> None:
         if self._pieces:
@@ -475,7 +472,8 @@ class HttpConnection(asyncio.Protocol):
         if not self._keeps or incoming.until_close or self._surplus or unsent or self._unread or transport.is_closing():
             self.abort()
             return
-        self.resume()
+        if self._paused:
+            self.resume()
         self._release(self)
 
 

@@ -104,8 +104,8 @@ class HttpReply:
         incoming = self._incoming
         if not self._done and self._unpacker is None and self._problem is None and incoming.complete:
             # Most whole replies have come with their heads.
-            body = incoming.take()
-            await self.close()
+            body, self._done = incoming.take(), True
+            self._let_go()
             if len(body) > limit:
                 raise problems.oversized(self._call, limit)
             return body
