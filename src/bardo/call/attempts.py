@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from bardo.adapters.long_work import run_by_size, size_of
+from bardo.adapters.long_work import run_by_size
 from bardo.call.call import Call
 from bardo.call.reply import LiveReply
 from bardo.call.services import Services
@@ -169,6 +169,7 @@ class _Allowed(NamedTuple):
 class AttemptLoop:
     """Makes the attempts of one call until one is answered. `deadline` is in seconds since the call began.
 
+    `size` is by what size the work at its request is done.
     `hedge` returns an exchange at the targets after the first, for a reason that it is given; None where nothing is hedged.
     """
 
@@ -190,6 +191,7 @@ class AttemptLoop:
         services: Services,
         live: LiveReply,
         plan: CallPlan,
+        size: int,
         deadline: float | None = None,
         hedge: Callable[[str], Exchange] | None = None,
     ) -> None:
@@ -197,7 +199,7 @@ class AttemptLoop:
         self._services = services
         self._live = live
         self._plan = plan
-        self._size = size_of(plan.request)
+        self._size = size
         self._exchange = plan.exchange()
         self._deadline = deadline
         self._is_bounded = deadline is not None or services.failover.bounds_tokens

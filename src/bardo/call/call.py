@@ -116,33 +116,30 @@ class CallAttempts:
         one = attempt or self._latest_open()
         if one is None or not one.open:
             return
+        target = one.target
         one.open = False
         one.lost = lost
         one.whole = whole and error is None and not lost
         one.seconds = self._watch() - self._began - one.started
         one.error = error
         one.usage = usage
-        one.may_have_cost = may_have_cost_of(error) if may_have_cost is None else may_have_cost
+        one.may_have_cost = _may_have_cost(error) if may_have_cost is None else may_have_cost
         if self._payments is not None:
             one.paid_nanos = self._payments.take_nanos()
-        one.cost = self._cost_of(one)
+        if one.paid_nanos:
+            # What was paid is the bill, whatever the provider counts besides.
+            usage = msgspec.structs.replace(usage or _NO_USAGE, cost_usd=usd(one.paid_nanos))
+        if usage is None or not (usage.reported or usage.cost_usd is not None):
+            one.cost = UNKNOWN_COST if one.may_have_cost else NO_COST
+            return
+        cost = self._prices.cost(target.provider, target.model, usage, self._now)
+        one.cost = msgspec.structs.replace(cost, approx=True) if usage.approx else cost
 
     def _latest_open(self) -> SentAttempt | None:
         for one in reversed(self._sent):
             if one.open:
                 return one
         return None
-
-    def _cost_of(self, one: SentAttempt) -> CallCost:
-        usage = one.usage
-        if one.paid_nanos:
-            # What was paid is the bill, whatever the provider counts besides.
-            usage = msgspec.structs.replace(usage or _NO_USAGE, cost_usd=usd(one.paid_nanos))
-        if usage is None or not (usage.reported or usage.cost_usd is not None):
-            return UNKNOWN_COST if one.may_have_cost else NO_COST
-        target = one.target
-        cost = self._prices.cost(target.provider, target.model, usage, self._now)
-        return msgspec.structs.replace(cost, approx=True) if usage.approx else cost
 
     @property
     def has_open(self) -> bool:
@@ -170,7 +167,7 @@ class CallAttempts:
         return tuple([_record(one) for one in self._sent])
 
 
-def may_have_cost_of(error: BardoError | None) -> bool:
+def _may_have_cost(error: BardoError | None) -> bool:
     """Return whether an attempt that ended like this may be billed: not where it was refused, or never reached the provider."""
     if error is None:
         return True

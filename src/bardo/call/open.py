@@ -28,12 +28,12 @@ from bardo.planning.planner import plan
 from bardo.planning.refusals import moves_on
 from bardo.planning.route import Target
 from bardo.planning.typed_answer import AnswerValidator
-from bardo.planning.workloads import Judge, judge_of, refuse_tick, with_verification
+from bardo.planning.workloads import Judge, judge_of, with_verification
 from bardo.reasoning.replay import NOTHING
 from bardo.routing.cascade import EscalatedCall
 from bardo.services.facts.directory import Placement
 from bardo.services.facts.server_choice import has_servers
-from bardo.values.errors import BardoError
+from bardo.values.errors import BardoError, InvalidRequest
 from bardo.values.request import Request, SearchLimit, with_search_limit
 
 if TYPE_CHECKING:
@@ -89,21 +89,26 @@ async def open_call(
     if services.limits.search_usd_per_day is not None:
         request = with_daily_search_limit(services, request, account, tenant)
     try:
-        if services.agent is None:
-            refuse_tick(request)
-        else:
+        if services.agent is not None:
             request, local = await services.agent.prepare(request, account, tenant)
             call = call._replace(local=local)
+        elif request.options.tick is not None:
+            # The caller counts on something that is not there.
+            message = "the request says a tick, and no agent is configured here"
+            hint = "leave it out, or set enabled = true under [golem] in bardo.toml"
+            raise InvalidRequest(message, hint=hint, param="bardo.tick")
     except BardoError as problem:
         call = call._replace(refused=problem)
     if call.local is not None or call.refused is not None:
         return await _open_one(services, call, request)
-    directory = services.directory
-    workload = directory.workloads.of_call(request.options.intent, directory.found(request.model).model)
-    judge = judge_of(request.options, workload)
+    directory, options = services.directory, request.options
+    workload = directory.workloads.of_call(options.intent, directory.found(request.model).model)
+    if workload is None and options.verify is None:
+        return await _open_one(services, call, request)
+    judge = judge_of(options, workload)
     if judge is not None:
         call, request = call._replace(judge=judge), with_verification(request)
-    escalate = escalations_of(request.options, workload)
+    escalate = escalations_of(options, workload)
     if escalate:
         return await open_cascade(partial(_open_one, services, call), request, escalate, services.routing)
     return await _open_one(services, call, request)
@@ -196,7 +201,7 @@ async def _begin(
     discounts = None if pipeline is None or not session else partial(pipeline.discounts, session)
     needs = None if layers is None else layers.needs
     request, placed = await services.routing.find(request, live.request_id, found=needs, discounts=discounts)
-    if any(one.provider.row.auth == CLIENT for one in placed.targets):
+    if CLIENT in [one.provider.row.auth for one in placed.targets]:
         placed, logins = with_logins(placed, live.call.login, services.directory.providers, request.dialect)
         live.call.use_logins(logins)
     if admit is not None:
@@ -205,14 +210,15 @@ async def _begin(
         placed = await services.routing.servers.at_servers(placed, request, call.tenant, every=warms)
     if placed.skipped:
         request = msgspec.structs.replace(request, degraded=(*request.degraded, *placed.skipped))
-    request = await run_by_size(size_of(request), partial(services.prompts.note, request, call.tenant))
+    size = size_of(request)
+    request = await run_by_size(size, partial(services.prompts.note, request, call.tenant))
 
     targets = placed.targets
     if pipeline is not None and layers is not None:
         request, targets = await pipeline.after_route(layers, request, targets)
         may_forward = may_forward and not layers.changes_reply
 
-    request = await run_by_size(size_of(request), partial(without_repeated_results, request))
+    request = await run_by_size(size, partial(without_repeated_results, request))
     replay, stale = services.replay, services.failover.stale
     call_plan = CallPlan(
         request=request,
@@ -233,6 +239,7 @@ async def _begin(
             services,
             live,
             call_plan,
+            size,
             services.failover.deadline(request.options.deadline_seconds),
             partial(hedge_attempts, call_plan.attempts, request, targets) if hedges else None,
         ).run()

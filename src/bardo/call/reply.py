@@ -273,7 +273,7 @@ class LiveReply:
 
     async def read(self) -> bytes:
         """Read the reply to its end, and return what the provider sent; then the call is logged. Raises as `updates` does."""
-        raw, upstream = b"", self._upstream
+        raw, upstream, attempt = b"", self._upstream, self.attempt
         assert upstream is not None
         if self.answer is not None or self.request.options.include or self._held is not None:
             async for update in self.updates():
@@ -283,9 +283,9 @@ class LiveReply:
         # An asynchronous generator costs as much as all that is left to do.
         while (read := await upstream.next_update()) is not None:
             if self._is_due(read):
-                await self._reasoning.keep(reader, self.attempt)
+                await self._reasoning.keep(reader, attempt)
             raw += read.raw
-        await self._reasoning.keep_rest(reader, self.attempt)
+        await self._reasoning.keep_rest(reader, attempt)
         await self._conclude(reader)
         return raw
 
@@ -323,9 +323,7 @@ class LiveReply:
             usage = upstream.usage(call.tenant, whole=whole)
             # Where the answer is not whole, its response tells what passed of all of it, and the attempt what passed of its own reply.
             passed = usage if self._steps is None else self._steps.unfinished
-            if whole:
-                usage = upstream.reader.usage
-            elif passed is not None:
+            if passed is not None and not whole:
                 upstream.reader.settle([UsageUpdate(passed)])
             upstream.learn_start(call.tenant)
             response = upstream.reader.response()

@@ -299,14 +299,6 @@ class UpstreamReply:
             raise reader.failure
         self._primed.append(update)
 
-    def _stages(self) -> list[Stage[Event, Event]]:
-        """Return the stages of a reply that is written anew for its client; none where its bytes are forwarded."""
-        if self.forward:
-            return []
-        request, row = self._request, self.attempt.target.provider.row
-        times = time_stages(request.dialect, row.dialect, self._health.seconds)
-        return [*stages_of_translation(self.attempt, request, forward=False), *times]
-
     def _open_reader(
         self,
         stamp: ReplyStart,
@@ -315,7 +307,11 @@ class UpstreamReply:
         most_text: int | None,
     ) -> ReplyReader:
         """Return the reader of the reply, which knows already what the attempt gave up."""
-        attempt, provider = self.attempt, self.attempt.target.provider
+        attempt, provider, request = self.attempt, self.attempt.target.provider, self._request
+        if not self.forward:
+            # It is written anew for its client.
+            times = time_stages(request.dialect, provider.row.dialect, self._health.seconds)
+            stages = (*stages_of_translation(attempt, request, forward=False), *times, *stages)
         reader = ReplyReader(
             provider.row,
             streamed=self._streamed,
@@ -326,11 +322,11 @@ class UpstreamReply:
             tool_forms=attempt.tool_forms,
             make_id=_new_call_id,
             answer_tool="" if attempt.answer is None else attempt.answer.plan.tool_name,
-            thinking=thinking_stage(self._request, provider.row.dialect),
+            thinking=thinking_stage(request, provider.row.dialect),
             budget=self._budget,
             stamp=stamp,
             forward=self.forward,
-            stages=[*self._stages(), *stages],
+            stages=stages,
             secrets=self._secrets,
             clean=clean,
             most_text=most_text,
@@ -416,7 +412,8 @@ class OpenedReply:
             stages: Sequence[Stage[Event, Event]] = () if layers is None else layers.stages()
             budget: BudgetStage | None = None
             lost: tuple[Degradation, ...] = ()
-            if own := own_functions(attempt, request, layers):
+            runs = attempt.search is not None or attempt.tool_search is not None or layers is not None
+            if runs and (own := own_functions(attempt, request, layers)):
                 self.answer = calls = OwnCallsAnswer(own)
                 stages = stages_of_own_calls(calls.buffer, stages)
             elif attempt.answer is not None:

@@ -70,14 +70,6 @@ def not_of_agent(what: str, asked: Any) -> Degradation:
     return Degradation(what, asked=asked, why=_NOT_OF_AGENT.format(what))
 
 
-def refuse_tick(request: Request) -> None:
-    """Raise InvalidRequest for a tick where no agent is configured: the caller counts on something that is not there."""
-    if request.options.tick is not None:
-        message = "the request says a tick, and no agent is configured here"
-        hint = "leave it out, or set enabled = true under [golem] in bardo.toml"
-        raise InvalidRequest(message, hint=hint, param="bardo.tick")
-
-
 def without_workload(request: Request, workloads: Workloads) -> Request:
     """Return a request that is no workload, with what is not honoured of its vitality. Raises InvalidRequest as `not_honoured` does."""
     degraded = not_honoured(request.options.vitality, workloads)

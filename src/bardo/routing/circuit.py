@@ -338,16 +338,8 @@ def error_class(problem: BardoError) -> ErrorClass:
     return "caller"
 
 
-def outcome_of(
-    problem: BardoError | None,
-    *,
-    seconds: float | None = None,
-    first_token_seconds: float | None = None,
-    key: str = "",
-) -> AttemptOutcome:
-    """Return the outcome of an attempt that ended with `problem`, or well."""
-    if problem is None:
-        return AttemptOutcome(seconds=seconds, first_token_seconds=first_token_seconds, key=key)
+def outcome_of(problem: BardoError, *, key: str = "") -> AttemptOutcome:
+    """Return the outcome of an attempt that ended with `problem`."""
     refused = isinstance(problem, UpstreamRefused)
     return AttemptOutcome(
         error=error_class(problem),

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 
 from bardo.adapters.config.routing import FailoverSettings
-from bardo.routing.circuit import outcome_of
+from bardo.routing.circuit import AttemptOutcome
 from bardo.services.facts.failover import Failover
 from bardo.services.facts.health import HealthKeeper
 from bardo.simulators import Fault
@@ -27,7 +27,7 @@ def quick(provider: str) -> HealthKeeper:
     """Return what is known of a provider that has always begun to answer within milliseconds."""
     health = HealthKeeper()
     for _ in range(20):
-        health.note(provider, MODEL, outcome_of(None, seconds=0.005, first_token_seconds=0.005), 0.0)
+        health.note(provider, MODEL, AttemptOutcome(seconds=0.005, first_token_seconds=0.005), 0.0)
     return health
 
 

@@ -151,7 +151,7 @@ class CallRouting:
         if needs is None:
             if request.options.vitality is not None:
                 request = without_workload(request, directory.workloads)
-            return request, await self.placement(request.model)
+            return request, await self._ready(await directory.placement(request.model))
         needs = with_found(needs, found) if found else needs
         placed: Placement | None = None
         targets: Sequence[Target] = ()

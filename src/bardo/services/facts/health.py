@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 import msgspec
 
@@ -233,11 +233,11 @@ class HealthKeeper:
         return found
 
 
-def _outcome_of(problem: BardoError | None, **timed: Any) -> AttemptOutcome:
-    """Return the outcome of an attempt. A prompt that was refused for its content is its caller's, whatever the status: no key rests."""
+def _outcome_of(problem: BardoError, key: str = "") -> AttemptOutcome:
+    """Return the outcome of a failure. A prompt that was refused for its content is its caller's, whatever the status: no key rests."""
     if isinstance(problem, UpstreamRefused) and is_about_content(problem):
-        return AttemptOutcome(error="caller", status=problem.status, key=timed.get("key", ""))
-    return outcome_of(problem, **timed)
+        return AttemptOutcome(error="caller", status=problem.status, key=key)
+    return outcome_of(problem, key=key)
 
 
 class AttemptWatch:
@@ -307,14 +307,20 @@ class AttemptWatch:
         if self._noted:
             return
         now = self._watch()
-        seconds, first = now - self._started, self._first
-        self._note(_outcome_of(problem, seconds=seconds, first_token_seconds=first, key=self._key), now)
+        if problem is None:
+            seconds = now - self._started
+            outcome = AttemptOutcome(seconds=seconds, first_token_seconds=self._first, key=self._key)
+        else:
+            outcome = _outcome_of(problem, self._key)
+        self._note(outcome, now)
 
     def left(self) -> None:
         """Note that nobody waits any longer: an answer that had begun was one."""
+        if self._noted:
+            return
         if self._first is not None:
             self.ended(None)
-        elif not self._noted:
+        else:
             self._note(ABANDONED, self._watch())
 
     def _note(self, outcome: AttemptOutcome, now: float) -> None:

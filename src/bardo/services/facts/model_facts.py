@@ -232,11 +232,20 @@ class ModelFacts:
         version = lists, int(self._clock() // 86_400)
         view = self._view(targets, tenant, request) if self._starts or self.lessons else _NOTHING
         # What is kept holds the targets, so that no other ones have their ids.
-        place = tuple(map(id, targets)), "" if self._settings.caching is None else tenant, view.name
+        taught = None if view is _NOTHING else view.name
+        place = tuple(map(id, targets)), "" if self._settings.caching is None else tenant, taught
         kept = self._known.get(place)
-        if kept is None or kept.version != version or not self._still_says(kept.live):
-            asked = [at for target in targets for at in endpoints_of(target) if self._is_asked(at)]
-            live = [(at, self._live(at, asks=True)) for at in asked]
+        holds = kept is not None and kept.version == version
+        for at, said in kept.live if kept is not None and holds else ():
+            # Whether the servers say what they said; those whose facts are due are asked again.
+            if self._live(at, asks=True) is not said:
+                holds = False
+                break
+        if kept is None or not holds:
+            # Endpoints at one address are of one server.
+            endpoints = [at for target in targets for at in endpoints_of(target) if self._is_asked(at)]
+            asked = {(at.provider.row.id, at.provider.base_url, at.model): at for at in endpoints}
+            live = [(at, self._live(at, asks=True)) for at in asked.values()]
             kept = _PlanKnowledge(tuple(targets), version, live, self._made_knowledge(targets, tenant, view))
             _store_newest(self._known, place, kept, _MOST_KNOWN)
         return kept.knowledge
@@ -249,13 +258,6 @@ class ModelFacts:
         asked = [(place, off) for place in places for off in (False, True)] if self._starts else ()
         starts = [(place, off, seen) for place, off in asked if (seen := self._starts.get((tenant, place, off)))]
         return _CallersView(lessons, tuple(starts)) if lessons or starts else _NOTHING
-
-    def _still_says(self, live: Sequence[tuple[Target, LiveFacts | None]]) -> bool:
-        """Whether the servers of targets say what they said; those whose facts are due are asked again."""
-        for target, said in live:  # noqa: SIM110 - asked for every call, where a loop costs half of what `all` does.
-            if self._live(target, asks=True) is not said:
-                return False
-        return True
 
     def _is_asked(self, target: Target) -> bool:
         return self._introspector is not None and self._introspector.asks(target.provider)

@@ -129,9 +129,19 @@ class Introspector:
         """Ask the servers of `targets` of which nothing holds, or not for sure any more; wait for the first, no longer than it may take."""
         first = None
         for target in targets:
-            if self._adapter(target.provider) is not None:
-                question = self._question_before(target)
-                first = question if target is targets[0] else first
+            provider = target.provider
+            adapter = self._adapter(provider)
+            if adapter is None or adapter.background or len(provider.servers) > 1:
+                # Of several servers the one is asked that gets the call.
+                continue
+            key = _key(adapter, provider, target.model)
+            asked = self._asked.get(key)
+            if asked is not None and not self._is_due(asked, adapter):
+                continue
+            old = asked is not None and not asked.lost and not asked.due
+            task = self._begin(key, adapter, provider, target.model)
+            if target is targets[0]:
+                first = task, REFRESH_WAITS_SECONDS if old else None
         if first is not None:
             task, patience = first
             await asyncio.wait({task}, timeout=patience)
@@ -156,21 +166,6 @@ class Introspector:
     def _of(self, target: Target) -> _Introspection | None:
         adapter = self._adapter(target.provider)
         return None if adapter is None else self._asked.get(_key(adapter, target.provider, target.model))
-
-    def _question_before(self, target: Target) -> tuple[asyncio.Task[_Introspection], float | None] | None:
-        """Return what is being asked of a server before a call, and for how long the call waits; None where nothing has to be."""
-        provider = target.provider
-        adapter = self._adapter(provider)
-        if adapter is None or adapter.background or len(provider.servers) > 1:
-            # Of several servers the one is asked that gets the call.
-            return None
-        key = _key(adapter, target.provider, target.model)
-        asked = self._asked.get(key)
-        if asked is not None and not self._is_due(asked, adapter):
-            return None
-        old = asked is not None and not asked.lost and not asked.due
-        task = self._begin(key, adapter, target.provider, target.model)
-        return task, REFRESH_WAITS_SECONDS if old else None
 
     def layers(self, target: Target) -> tuple[Layer, ...]:
         """Return what is known now as layers of control, from memory: the same values each time, so that they can be compared."""
