@@ -356,13 +356,25 @@ def plain_cost(price: Price, usage: Usage) -> CallCost | None:
     if rates is None:
         return None
     given, output, details = usage.input_tokens, usage.output_tokens, usage.details
-    if (
-        given is None
-        or output is None
-        or given > rates.most_input
-        or not (details is None or _is_plain(details, price))
-    ):
+    if given is None or output is None or given > rates.most_input:
         return None
+    if details is not None:
+        tier = details.service_tier
+        if tier in price.variants or tier not in price.usual_tiers:
+            return None
+        if details.billed_input_tokens is not None or details.billed_output_tokens is not None:
+            return None
+        if (
+            details.searches
+            or details.unpriced_tools
+            or details.cache_write_1h_tokens
+            or details.audio_input_tokens
+            or details.cached_audio_tokens
+            or details.audio_output_tokens
+            or details.image_input_tokens
+            or details.image_output_tokens
+        ):
+            return None
     cached, written, thought = usage.cached_input_tokens, usage.cache_write_tokens, usage.reasoning_tokens
     thought = min(thought or 0, output)
     saved = None
@@ -377,30 +389,14 @@ def plain_cost(price: Price, usage: Usage) -> CallCost | None:
         ("answer", (output - thought) * rates.answer),
         ("thinking", thought * rates.thinking),
     )
-    parts = {cause: nanos for cause, nanos in amounts if nanos}
+    parts: dict[Cause, int] = {}
+    for cause, nanos in amounts:
+        if nanos:
+            parts[cause] = nanos
     total = sum(parts.values())
     if saved is not None:
         saved -= total - (output - thought) * rates.answer - thought * rates.thinking
     return CallCost(nanos=total, parts=parts, computed_nanos=total, saved_nanos=saved, source=price.source)
-
-
-def _is_plain(details: UsageDetails, price: Price) -> bool:
-    """Whether nothing of a call has a price of its own."""
-    tier = details.service_tier
-    if tier in price.variants or tier not in price.usual_tiers:
-        return False
-    if details.billed_input_tokens is not None or details.billed_output_tokens is not None:
-        return False
-    return not (
-        details.searches
-        or details.unpriced_tools
-        or details.cache_write_1h_tokens
-        or details.audio_input_tokens
-        or details.cached_audio_tokens
-        or details.audio_output_tokens
-        or details.image_input_tokens
-        or details.image_output_tokens
-    )
 
 
 _PER_MILLION = 1_000_000

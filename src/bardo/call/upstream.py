@@ -213,8 +213,10 @@ class UpstreamReply:
     def learn_start(self, tenant: str) -> None:
         """Keep where the reply's thinking stood, for the tenant's next reply of the same server."""
         attempt = self.attempt
-        place = None if self._reader is None else self._reader.thinking_place
-        if place is None or attempt.formats.reasoning is None:
+        if self._reader is None or attempt.formats.reasoning is None:
+            return
+        place = self._reader.thinking_place
+        if place is None:
             return
         if place == "none" and closes_unopened(self.reader.response().text, attempt.formats.reasoning):
             # Nobody expected thinking here, so that it was given as the answer; the next reply is read with more care.
@@ -294,9 +296,10 @@ class UpstreamReply:
         self._reader = reader = opens()
         self._note_token()
         update = ReplyUpdate(*(await run_by_size(len(body), partial(reader.read_whole, body))))
-        self._health.ended(reader.failure)
-        if reader.failure is not None:
-            raise reader.failure
+        failure = reader.failure
+        self._health.ended(failure)
+        if failure is not None:
+            raise failure
         self._primed.append(update)
 
     def _open_reader(
@@ -426,10 +429,9 @@ class OpenedReply:
             elif kept is not None:
                 lost = (_budget_nobody_keeps(kept, upstream),)
 
-            def note_token() -> None:
+            def note_token(patience: asyncio.Timeout) -> None:
                 call.note_first_byte()
-                if patience is not None:
-                    patience.reschedule(None)
+                patience.reschedule(None)
 
             holds_all = self.answer is not None or bool(request.options.include) or layers is not None
             await upstream.begin(
@@ -438,7 +440,7 @@ class OpenedReply:
                 clean=reading.clean,
                 most_text=None if holds_all else reading.most_text,
                 hold_end=self.answer is not None,
-                on_token=note_token,
+                on_token=call.note_first_byte if patience is None else partial(note_token, patience),
                 budget=budget,
                 meter=reading.meter,
                 lost=lost,

@@ -87,7 +87,13 @@ class PromptHeads:
 
         Nothing is returned of prompts that differ in their second half only: what comes before is read from the cache.
         """
-        head = _head_of(request)
+        texts: list[str] = []
+        for message in request.messages:
+            if message.role != "system":
+                break
+            texts += [block.text for block in message.blocks if isinstance(block, TextBlock)]
+        # One text itself, whose digest Python keeps.
+        head = texts[0] if len(texts) == 1 and len(texts[0]) <= MOST_CHARACTERS else "\n".join(texts)[:MOST_CHARACTERS]
         if len(head) < SHORTEST:
             return None
         prompts, digest = self._of(user, request.model), hash(head)
@@ -114,21 +120,6 @@ class PromptHeads:
         if len(self._prompts) > MOST_USERS:
             self._prompts.popitem(last=False)
         return made
-
-
-def _head_of(request: Request) -> str:
-    """Return the system prompt that heads a conversation, as far as it is looked at."""
-    if not request.messages or request.messages[0].role != "system":
-        return ""
-    texts: list[str] = []
-    for message in request.messages:
-        if message.role != "system":
-            break
-        texts += [block.text for block in message.blocks if isinstance(block, TextBlock)]
-    if len(texts) == 1 and len(texts[0]) <= MOST_CHARACTERS:
-        # The text itself, whose digest Python keeps.
-        return texts[0]
-    return "\n".join(texts)[:MOST_CHARACTERS]
 
 
 def _common(one: array[int], other: array[int]) -> int:

@@ -212,7 +212,8 @@ async def _send_whole(
     draining.take(live)
     try:
         raw = await live.read()
-        response, attempt, reader, asked = live.response(), live.attempt, live.reader, live.request
+        attempt, reader, asked = live.attempt, live.reader, live.request
+        response = reader.response()
         headers = [
             *early_headers(live.request_id, attempt, response),
             *_age_headers(live),
