@@ -32,8 +32,7 @@ from bardo.replies.kept_budget import BudgetedAnswer, BudgetStage
 from bardo.replies.own_calls import OwnCallsAnswer, OwnCallStage, ToolSearchFunction
 from bardo.replies.reply_reader import ReplyReader
 from bardo.replies.reply_stages import FoldStage
-from bardo.replies.thinking_display import thinking_stage
-from bardo.replies.translation_stages import stages_of_translation
+from bardo.replies.translation_stages import stages_of_translation, thinking_stage
 from bardo.replies.typed_answer import TypedAnswer, typed_answer
 from bardo.replies.written_tokens import time_stages
 from bardo.services.facts.failover import StaleReply

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
+from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
+from bardo.adapters.config.accounts import Account
 from bardo.adapters.config.gateway import ErrorReply, GatewaySettings, bounds_of
 from bardo.adapters.sealing import Sealer
 from bardo.adapters.stores.database.problems import DatabaseProblem
@@ -30,12 +32,16 @@ from bardo.surfaces.gateway.batches import (
     show_message_batch,
 )
 from bardo.surfaces.gateway.callers import (
+    ACCOUNT,
+    KEY,
     Access,
     Pairs,
     answer_preflight,
     caller_of,
     for_origin,
     is_preflight,
+    is_signed,
+    keys_of,
     origin_headers,
     path_without_key,
     secrets_of,
@@ -53,7 +59,6 @@ from bardo.surfaces.gateway.context import (
 from bardo.surfaces.gateway.files import delete_file, list_files, read_file, show_file, upload_file
 from bardo.surfaces.gateway.generate import generate
 from bardo.surfaces.gateway.http import ClientDisconnected, Receive, Scope, Send, encode_headers
-from bardo.surfaces.gateway.key_access import authenticate, show_usage
 from bardo.surfaces.gateway.ollama import (
     generate_or_load,
     list_local_models,
@@ -63,7 +68,6 @@ from bardo.surfaces.gateway.ollama import (
     show_local_model,
     version,
 )
-from bardo.surfaces.gateway.openapi.serve import show_openapi
 from bardo.surfaces.gateway.operations import (
     count_tokens,
     embeddings,
@@ -83,6 +87,8 @@ from bardo.surfaces.gateway.own_endpoints import (
     send_events,
     show_cache,
     show_episode,
+    show_openapi,
+    show_usage,
     take_feedback,
 )
 from bardo.surfaces.gateway.responses import (
@@ -102,7 +108,7 @@ from bardo.surfaces.gateway.responses import (
 )
 from bardo.surfaces.gateway.routes import Endpoint, Route, dialect_of_path, find_route, for_client, is_panel
 from bardo.surfaces.gateway.websocket import PATHS, OpenSockets, ResponsesSocket, Serve, as_denial
-from bardo.values.errors import BardoError, Forbidden, UpgradeRequired, shutting_down
+from bardo.values.errors import BardoError, Forbidden, Unauthorized, UpgradeRequired, shutting_down
 
 if TYPE_CHECKING:
     from bardo.adapters.stores.memory.reasoning_memory import ReasoningMemory
@@ -350,3 +356,50 @@ def _check_own_page(origin: str) -> None:
 def _language(route: Route | None, scope: Scope) -> str:
     """Return the dialect to answer an error in; `route` is None where none was found."""
     return dialect_of_path(scope["path"]) if route is None else route.dialect
+
+
+_WINDOW = 60
+_LIMITS: tuple[tuple[str, Literal["requests", "tokens"]], ...] = (
+    ("requests_per_minute", "requests"),
+    ("tokens_per_minute", "tokens"),
+)
+
+
+async def authenticate(context: GatewayContext, accounts: Accounts, route: Route, scope: Scope, answer: Answer) -> None:
+    """Find whose key a request has, and note it in `scope`. Raises Unauthorized."""
+    if route.endpoint == "health" or (route.endpoint == "root" and scope["method"] == "HEAD"):
+        # Programs look at a health endpoint, or send `HEAD /`, to see whether somebody is there.
+        return
+    keys = keys_of(scope)
+    if not keys and is_signed(scope):
+        # A signature proves a secret that both sides know. bardo keeps no secrets of keys, only digests.
+        hint = "give AWS's library the key as a bearer token: AWS_BEARER_TOKEN_BEDROCK=bardo_…"
+        raise Unauthorized("requests signed as AWS's are hold no key that can be checked", hint=hint)
+    if not keys and route.endpoint == "ready":
+        return
+    key = await accounts.known_key(keys) if len(keys) > 1 else next(iter(keys), "")
+    account = await accounts.account_of(key)
+    if account is not None:
+        scope[ACCOUNT], scope[KEY] = account, key
+        if account.limited:
+            answer.own_headers = lambda: limit_headers(account, accounts, route.dialect, context.services.clock())
+            answer.has_login = caller_of(scope).login is not None
+
+
+def limit_headers(account: Account, accounts: Accounts, dialect: str, now: float) -> list[tuple[str, str]]:
+    """Return what is left of the limits of a minute, in the headers that the libraries of a dialect read."""
+    found = accounts.remaining(account)
+    headers: list[tuple[str, str]] = []
+    for name, kind in _LIMITS:
+        if name not in found:
+            continue
+        limit, left = found[name]
+        reset = 0 if left == limit else _WINDOW
+        if dialect == "anthropic_messages":
+            begin, told = f"anthropic-ratelimit-{kind}-", datetime.fromtimestamp(int(now + reset), UTC)
+            parts = (("limit", str(limit)), ("remaining", str(left)), ("reset", told.strftime("%Y-%m-%dT%H:%M:%SZ")))
+            headers += [(begin + part, value) for part, value in parts]
+        else:
+            parts = (("limit", str(limit)), ("remaining", str(left)), ("reset", f"{reset}s"))
+            headers += [(f"x-ratelimit-{part}-{kind}", value) for part, value in parts]
+    return headers

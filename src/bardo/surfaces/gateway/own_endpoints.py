@@ -1,4 +1,4 @@
-"""Endpoints of bardo alone: events, feedback, what was learned of refusals, the memory of thinking, and the reply cache."""
+"""Endpoints of bardo alone: events, feedback, usage, what refusals taught, the memory of thinking, the reply cache and its own document."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from bardo.surfaces.gateway.own_replies import (
     ForgottenReply,
     LessonsReply,
     PurgedReply,
+    usage_reply,
 )
 from bardo.surfaces.gateway.routes import Route
 from bardo.values.errors import Forbidden, InternalError, InvalidRequest, NotStored, Overloaded, UnknownRoute
@@ -250,3 +251,27 @@ async def _perform(context: GatewayContext, effect: Effect) -> Any:
     if found is None:
         raise InternalError("kept replies cannot be reached now", hint="the gateway's log says why")
     return found
+
+
+async def show_usage(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
+    """Answer what the key of the request has used, and what it may. Raises UnknownRoute where no keys are asked for."""
+    accounts, account = context.accounts, caller_of(scope).account
+    if accounts is None or account is None:
+        hint = "make a key with `bardo keys create NAME`, and send it"
+        raise UnknownRoute("usage is counted by key, and the request has none", hint=hint)
+    await answer.json(usage_reply((await accounts.usage(account)).fields()))
+
+
+async def show_openapi(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
+    """Answer with the OpenAPI document, or with 304 where the client has it."""
+    # Few clients ask for it: a gateway that starts does not load it.
+    from bardo.surfaces.gateway.openapi.document import openapi_bytes
+
+    body, tag = openapi_bytes()
+    headers = [("etag", tag), ("cache-control", "no-cache")]
+    asked = header(scope, b"if-none-match")
+    # Tags are compared weakly (RFC 9110, section 13.1.2).
+    if asked.strip() == "*" or tag in [one.strip().removeprefix("W/") for one in asked.split(",")]:
+        await answer.whole(304, b"", headers)
+    else:
+        await answer.whole(200, body, headers)
