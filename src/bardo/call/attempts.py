@@ -200,7 +200,7 @@ class AttemptLoop:
         self._live = live
         self._plan = plan
         self._size = size
-        self._exchange = plan.exchange()
+        self._exchange = plan.attempts(plan.request, plan.targets)
         self._deadline = deadline
         self._is_bounded = deadline is not None or services.failover.bounds_tokens
         self._latest: OpenedReply | None = None

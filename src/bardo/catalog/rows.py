@@ -298,6 +298,8 @@ class ProviderRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     def answers(self, model: str) -> bool:
         """Whether the model answers at this endpoint."""
+        if not self.not_models and not self.only_models:
+            return True
         name = model.lower()
         return not matches_any(name, self.not_models) and (not self.only_models or matches_any(name, self.only_models))
 

@@ -184,9 +184,13 @@ def endpoint_targets(target: Target, dialect: str) -> list[Target]:
     endpoints = endpoints_of(target)
     if len(endpoints) == 1:
         return endpoints
-    usable = [at for at in endpoints if at.provider.row.answers(target.model)]
-    usable.sort(key=lambda at: at.provider.row.dialect != dialect)
-    return usable or [target]
+    own: list[Target] = []
+    others: list[Target] = []
+    for at in endpoints:
+        row = at.provider.row
+        if row.answers(target.model):
+            (own if row.dialect == dialect else others).append(at)
+    return [*own, *others] or [target]
 
 
 def plan_at_best(
@@ -239,8 +243,20 @@ def _at_best(targets: Sequence[Target], plan: Callable[[Target], PlannedAttempt]
             break
     if not found:
         raise next(iter(refused.values()))
-    best = min(found, key=lambda one: one.losses)
-    return _with_reason(best, [one for one in found if one is not best], refused)
+    best = found[0] if len(found) == 1 else min(found, key=lambda one: one.losses)
+    decision, attempt = best.planned
+    reasons = (
+        [f"{dialect} cannot take it: {problem.message}" for dialect, problem in refused.items()] if refused else []
+    )
+    if len(found) > 1:
+        own = {one.what for one in attempt.degraded}
+        reasons += [_why_not(one, best, own) for one in found if one is not best and one.losses != best.losses]
+    dialect = attempt.target.provider.row.dialect
+    if not reasons:
+        reasons = ["nothing is lost there" if not any(best.losses) else "no other loses less"]
+        reasons += ["it is the client's own dialect"] if dialect == decision.draft.request.dialect else []
+    choice = EndpointChoice(dialect=dialect, why="; ".join(reasons))
+    return PlannedAttempt(decision, msgspec.structs.replace(attempt, endpoint=choice))
 
 
 _LOST: Mapping[LossRank, str] = {
@@ -256,21 +272,6 @@ def is_missing_endpoint(problem: UpstreamRefused) -> bool:
     if problem.status in _NO_METHOD:
         return True
     return problem.status == _NOT_FOUND and (not problem.message or names_missing_endpoint(problem.said))
-
-
-def _with_reason(best: _Candidate, others: Sequence[_Candidate], refused: dict[str, Unsupported]) -> PlannedAttempt:
-    decision, attempt = best.planned
-    own = {one.what for one in attempt.degraded}
-    reasons = [
-        *(f"{dialect} cannot take it: {problem.message}" for dialect, problem in refused.items()),
-        *(_why_not(one, best, own) for one in others if one.losses != best.losses),
-    ]
-    if not reasons:
-        same = attempt.target.provider.row.dialect == decision.draft.request.dialect
-        reasons = ["nothing is lost there" if not any(best.losses) else "no other loses less"]
-        reasons += ["it is the client's own dialect"] if same else []
-    choice = EndpointChoice(dialect=attempt.target.provider.row.dialect, why="; ".join(reasons))
-    return PlannedAttempt(decision, msgspec.structs.replace(attempt, endpoint=choice))
 
 
 def _why_not(other: _Candidate, best: _Candidate, own: Collection[str]) -> str:
@@ -315,10 +316,6 @@ class CallPlan(msgspec.Struct, frozen=True, kw_only=True):
     may_forward: bool = True
     route: RouteRecord | None = None
 
-    def exchange(self) -> Exchange:
-        """Return all attempts of the call."""
-        return self.attempts(self.request, self.targets)
-
     def attempts(self, request: Request, targets: Sequence[Target]) -> Exchange:
         """Return the attempts at some of the targets for the request with what was lost before."""
         return attempts(
@@ -347,8 +344,10 @@ def attempts(
     failed: tuple[tuple[str, str], ...] = ()
     names = target_names(targets) if len(targets) > 1 else ("",)
     for target, own in zip(targets, names, strict=True):
-        lost = tuple([Degradation("provider", asked=asked, sent=own, why=why) for asked, why in failed])
-        wanted = apply_profile(with_effort_of_step(request, route, target))
+        lost: tuple[Degradation, ...] = ()
+        if failed:
+            lost = tuple([Degradation("provider", asked=asked, sent=own, why=why) for asked, why in failed])
+        wanted = apply_profile(request if route is None else with_effort_of_step(request, route, target))
 
         def plan(at: Target, wanted: Request = wanted, lost: tuple[Degradation, ...] = lost) -> PlannedAttempt:
             draft = draft_of(wanted, at, knowledge, may_forward=may_forward, degraded=lost, route=route)
@@ -356,7 +355,10 @@ def attempts(
             return PlannedAttempt(decision, attempt_of(decision))
 
         try:
-            endpoints = _endpoints(target, wanted, knowledge)
+            endpoints = endpoint_targets(target, wanted.dialect)
+            if len(endpoints) > 1:
+                # Its server may be known to lack one.
+                endpoints = [at for at in endpoints if not knowledge.of(at).missing] or endpoints
             # What was lost before, or is known of the history, is in no choice that was kept.
             like = len(endpoints) > 1 and not lost and not recalled.found and not recalled.refused
             kept = CachedChoices(wanted, endpoints, knowledge, may_forward=may_forward) if like else None
@@ -369,14 +371,6 @@ def attempts(
         if failure is None or not moves_on(failure):
             return
         failed = (*failed, (own, failure.message))
-
-
-def _endpoints(target: Target, request: Request, knowledge: Knowledge) -> list[Target]:
-    """Return the target at each endpoint that its server is not known to lack."""
-    found = endpoint_targets(target, request.dialect)
-    if len(found) == 1:
-        return found
-    return [at for at in found if not knowledge.of(at).missing] or found
 
 
 def _asked(

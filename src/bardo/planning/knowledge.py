@@ -141,7 +141,9 @@ class Knowledge(msgspec.Struct, frozen=True, kw_only=True):
 
     def of(self, target: Target) -> TargetFacts:
         """Return what is known of a target; of one that nobody resolved, what the catalog says."""
-        return self.facts.get(place_name(target)) or _catalog_facts(control_target(target))
+        provider = target.provider
+        known = self.facts.get((provider.place, provider.row.dialect, target.model))
+        return known or _catalog_facts(control_target(target))
 
 
 @lru_cache(maxsize=1024)
