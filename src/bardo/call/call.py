@@ -359,7 +359,7 @@ class Call:
     ) -> SentAttempt:
         """Note that something is about to be sent to a target: it may cost money from then on."""
         sent = self.attempts.send(target, cause=cause, why=why, key=key)
-        if (details := self.details) is not None:
+        if self.services.telemetry is not None and (details := self.details) is not None:
             details.sent(target)
         begun = PendingCall(
             self.request_id,

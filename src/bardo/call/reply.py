@@ -334,7 +334,7 @@ class LiveReply:
                 services.events.publish_reply(
                     self.request_id, self.attempt, response, self._provenance, call.key_id, saved
                 )
-            if (details := call.details) is not None:
+            if services.telemetry is not None and (details := call.details) is not None:
                 details.answered(response)
         forwarded = self.forwarded if response is not None else attempt is not None and attempt.forward
         row = row_of_reply(

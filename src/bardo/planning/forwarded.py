@@ -175,16 +175,22 @@ def passed_headers(headers: Mapping[str, str], secrets: Secrets = NO_SECRETS) ->
             passed.append((name, value))
     if not passed and _ID_NAMES.isdisjoint(headers):
         return ()
-    found = next((value for name in _IDS if (value := headers.get(name))), "")
-    named = [*passed[:_MOST], *([(UPSTREAM_ID, found)] if found else [])]
-    return tuple((name, value) for name, value in named if _is_sound(name, value) and secrets.in_text(value) == value)
+    del passed[_MOST:]
+    for name in _IDS:
+        if value := headers.get(name):
+            passed.append((UPSTREAM_ID, value))
+            break
+    sound: list[tuple[str, str]] = []
+    for name, value in passed:
+        if _NAME.fullmatch(name.lower()) is not None and _VALUE.fullmatch(value) is not None:
+            sound.append((name, value))
+    told = "\n".join([value for _, value in sound])
+    if secrets.in_text(told) == told:
+        return tuple(sound)
+    return tuple([one for one in sound if secrets.in_text(one[1]) == one[1]])
 
 
 def without_limits(headers: list[tuple[str, str]], *, keeps_login: bool = False) -> list[tuple[str, str]]:
     """Return headers without a provider's limits, for a client whose key has limits of its own; `keeps_login`: with those of its login."""
     kept = _LIMITS_OF_LOGIN if keeps_login else ()
     return [one for one in headers if not (name := one[0].lower()).startswith(_LIMITS) or name.startswith(kept)]
-
-
-def _is_sound(name: str, value: str) -> bool:
-    return _NAME.fullmatch(name.lower()) is not None and _VALUE.fullmatch(value) is not None
