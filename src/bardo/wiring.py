@@ -267,17 +267,13 @@ class ConfigurationParts:
             if name in ("transport", "sharing"):
                 await part.close()
             elif name in ("telemetry", "retention", "replay", "responses", "provider_ids"):
-                await _close_beside(part.close)
+                # Close a part off the event loop; here, where the interpreter ends and starts no thread any more.
+                try:
+                    await asyncio.to_thread(part.close)
+                except RuntimeError:
+                    part.close()
             else:
                 part.close()
-
-
-async def _close_beside(close: Callable[[], None]) -> None:
-    """Close a part off the event loop; here, where the interpreter ends and starts no thread any more."""
-    try:
-        await asyncio.to_thread(close)
-    except RuntimeError:
-        close()
 
 
 def _same(name: str, before: Settings, now: Settings) -> bool:

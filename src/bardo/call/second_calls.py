@@ -101,21 +101,18 @@ def _step(request: Request, model: str | None, earlier: tuple[EscalatedCall, ...
     lost = Degradation("escalated", asked=f"{last.provider}/{last.model}", sent=model, why=why)
     options = request.options
     if model.startswith(PREFIX):
-        step = _agent_step(options, model.removeprefix(PREFIX), why)
+        # The step by which another workload answers: all that it is goes before what the workload of the model's name is.
+        workload = model.removeprefix(PREFIX)
+        before = options.agent_step
+        record = {} if before is None else {**before.record, "escalated_from": before.record.get("tier")}
+        tier = workload.rpartition("_")[2].upper() if "tier" in record else ""
+        step = AgentStep(workload=workload, record={**record, "tier": tier, "why": why} if tier else {})
         options = msgspec.structs.replace(options, agent_step=step)
         return msgspec.structs.replace(request, options=options, degraded=(*request.degraded, lost))
     intent = msgspec.structs.replace(options.intent or Intent(), model=model)
     fields = tuple(dict.fromkeys((*options.intent_fields, "model")))
     options = msgspec.structs.replace(options, intent=intent, intent_fields=fields)
     return msgspec.structs.replace(request, options=options, degraded=(*request.degraded, lost))
-
-
-def _agent_step(options: BardoOptions, workload: str, why: str) -> AgentStep:
-    """Return the step by which another workload answers: all that it is goes before what the workload of the model's name is."""
-    before = options.agent_step
-    record = {} if before is None else {**before.record, "escalated_from": before.record.get("tier")}
-    tier = workload.rpartition("_")[2].upper() if "tier" in record else ""
-    return AgentStep(workload=workload, record={**record, "tier": tier, "why": why} if tier else {})
 
 
 def _judged(request: Request) -> Request:

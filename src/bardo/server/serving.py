@@ -22,7 +22,6 @@ from multiprocessing.context import SpawnProcess
 from types import FrameType, TracebackType
 from typing import Any, Literal, Protocol, Self
 
-from bardo.adapters.config.gateway import ServerLimits
 from bardo.server.protocol import Connection
 from bardo.server.reply import SERVER_LOG, Application, Message, ServerState
 from bardo.server.shutdown import CANCELLED_SECONDS, HURRIED_SECONDS, HURRY_SIGNAL, GracefulShutdown, StopSignals
@@ -309,7 +308,11 @@ class _Started(Protocol):
 
 def _create_app(path: str, grace: float, started: _Started) -> Application:
     def begin() -> None:
-        _settle(app.limits)
+        # Prepare this process, which only serves, for many requests: collect garbage less often, and exclude all objects that exist now.
+        gc.freeze()
+        gc.set_threshold(*_COLLECTION_THRESHOLDS)
+        if keep_freed_memory():
+            give_back_when_idle(app.limits.is_idle)
         started.release()
 
     app = GracefulShutdown(load_factory(path)(), grace=grace, handles_signals=True, on_start=begin)
@@ -342,14 +345,6 @@ def _end_with_parent(stop_seconds: float) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(stop_seconds + HURRIED_SECONDS)
         os._exit(128 + signal.SIGTERM)
-
-
-def _settle(limits: ServerLimits) -> None:
-    """Prepare this process, which only serves, for many requests: collect garbage less often, and exclude all objects that exist now."""
-    gc.freeze()
-    gc.set_threshold(*_COLLECTION_THRESHOLDS)
-    if keep_freed_memory():
-        give_back_when_idle(limits.is_idle)
 
 
 def _listening(host: str, port: int) -> socket.socket:

@@ -91,7 +91,21 @@ class Sender:
         if response.error is not None:
             self._clean(response.error)
             return _unanswered(request.cell, turn, response.error, self._watch() - began)
-        return _answered_trial(request.cell, turn, response, self._watch() - began)
+        seconds = self._watch() - began
+        seen, usage = observation(response.reasoning), response.usage
+        return Trial(
+            cell=request.cell.id,
+            round=turn,
+            outcome="answered",
+            reasoning_tokens=seen.reasoning_tokens,
+            reported=seen.reported,
+            text_seen=seen.text_seen,
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+            cost_usd=usage.cost_usd,
+            finish=response.finish.raw or response.finish.reason,
+            seconds=round(seconds, 3),
+        )
 
     def _clean(self, problem: BardoError) -> None:
         clean_error(problem, self._keyring.secrets([self.target.provider]), now=self._clock())
@@ -128,31 +142,11 @@ async def _read_body(reply: Reply) -> bytes:
         await reply.close()
 
 
-def _answered_trial(cell: Cell, turn: int, response: Response, seconds: float) -> Trial:
-    seen, usage = observation(response.reasoning), response.usage
-    return Trial(
-        cell=cell.id,
-        round=turn,
-        outcome="answered",
-        reasoning_tokens=seen.reasoning_tokens,
-        reported=seen.reported,
-        text_seen=seen.text_seen,
-        input_tokens=usage.input_tokens,
-        output_tokens=usage.output_tokens,
-        cost_usd=usage.cost_usd,
-        finish=response.finish.raw or response.finish.reason,
-        seconds=round(seconds, 3),
-    )
-
-
 def _unanswered(cell: Cell, turn: int, problem: BardoError, seconds: float) -> Trial:
     answered = isinstance(problem, UpstreamRefused)
     if not isinstance(problem, ProviderError) or (answered and problem.status in _HOPELESS):
         raise problem
-    return _failed(cell, turn, problem, seconds, refused=answered and problem.status in _REFUSALS)
-
-
-def _failed(cell: Cell, turn: int, problem: BardoError, seconds: float, *, refused: bool) -> Trial:
+    refused = answered and problem.status in _REFUSALS
     return Trial(
         cell=cell.id,
         round=turn,

@@ -350,13 +350,28 @@ async def serve_telegram(
     # Has the library give times as spans, which it will do by default.
     os.environ.setdefault("PTB_TIMEDELTA", "true")
     chat = settings.telegram
-    bot = _build_bot(chat, token_of(chat, "Telegram", environment))
+    token = token_of(chat, "Telegram", environment)
+    address = chat.api_url.rstrip("/") or "https://api.telegram.org"
+    bot = telegram.Bot(
+        token,
+        base_url=f"{address}/bot",
+        base_file_url=f"{address}/file/bot",
+        request=HTTPXRequest(connection_pool_size=_CONNECTIONS, pool_timeout=30.0, read_timeout=20.0),
+        get_updates_request=HTTPXRequest(connection_pool_size=1),
+    )
     async with ChatEngine(settings, chat, SERVICE, environment) as engine:
         updates: asyncio.Queue[object] = asyncio.Queue()
         updater = Updater(bot, updates)
         handler = TelegramBot(bot, chat, ChatBot(engine, chat, SERVICE, _render))
         try:
-            await _log_in(updater, chat)
+            # Telegram says who the bot is.
+            try:
+                await updater.initialize()
+            except InvalidToken as problem:
+                hint = "copy it again from BotFather"
+                raise ConfigError(f"Telegram does not take the token in {chat.token_env}", hint=hint) from problem
+            except TelegramError as problem:
+                raise ConfigError("Telegram cannot be reached", hint="look at the network, and at api_url") from problem
             await retry_when_limited(lambda: call_api(bot.set_my_commands(_COMMANDS)))
             await updater.start_polling(
                 timeout=_POLL_SECONDS, bootstrap_retries=-1, allowed_updates=["message"], error_callback=_note
@@ -369,28 +384,6 @@ async def serve_telegram(
             await handler.chat.stop()
             await updater.shutdown()
             await bot.shutdown()
-
-
-async def _log_in(updater: Updater, chat: TelegramSettings) -> None:
-    """Ask Telegram who the bot is. Raises ConfigError."""
-    try:
-        await updater.initialize()
-    except InvalidToken as problem:
-        hint = "copy it again from BotFather"
-        raise ConfigError(f"Telegram does not take the token in {chat.token_env}", hint=hint) from problem
-    except TelegramError as problem:
-        raise ConfigError("Telegram cannot be reached", hint="look at the network, and at api_url") from problem
-
-
-def _build_bot(chat: TelegramSettings, token: str) -> telegram.Bot:
-    address = chat.api_url.rstrip("/") or "https://api.telegram.org"
-    return telegram.Bot(
-        token,
-        base_url=f"{address}/bot",
-        base_file_url=f"{address}/file/bot",
-        request=HTTPXRequest(connection_pool_size=_CONNECTIONS, pool_timeout=30.0, read_timeout=20.0),
-        get_updates_request=HTTPXRequest(connection_pool_size=1),
-    )
 
 
 def _render(answer: RenderedAnswer) -> list[TelegramPart]:

@@ -226,16 +226,12 @@ async def run_until_disconnect(
         raise ClientDisconnected from None
     else:
         if watcher.disconnected:
-            await _absorb_cancellation(task)
+            # Clear a cancellation that came as the work ended: other servers report the end of a reply as a disconnect.
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.sleep(0)
+            task.uncancel()
     finally:
         watcher.watch(None)
-
-
-async def _absorb_cancellation(task: asyncio.Task[Any]) -> None:
-    """Clear a cancellation that came as the work ended: other servers report the end of a reply as a disconnect."""
-    with contextlib.suppress(asyncio.CancelledError):
-        await asyncio.sleep(0)
-    task.uncancel()
 
 
 class _DisconnectPoller:

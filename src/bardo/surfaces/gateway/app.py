@@ -292,7 +292,9 @@ class Gateway:
             if route.by_client:
                 route = for_client(route, scope)
             if route.endpoint == "panel":
-                _check_own_page(origin)
+                # Pages of other origins that may call the gateway may not read its panel.
+                if origin:
+                    raise Forbidden("the panel answers its own pages alone", hint="open /panel in a browser")
             elif self._context.accounts is not None:
                 await authenticate(self._context, self._context.accounts, route, scope, answer)
             await OPERATIONS[route.endpoint](self._context, route, scope, receive, answer)
@@ -345,12 +347,6 @@ class Gateway:
             await socket.run()
         finally:
             self.sockets.remove(socket, tenant)
-
-
-def _check_own_page(origin: str) -> None:
-    """Raise Forbidden for a page of another origin: those that may call the gateway may not read its panel."""
-    if origin:
-        raise Forbidden("the panel answers its own pages alone", hint="open /panel in a browser")
 
 
 def _language(route: Route | None, scope: Scope) -> str:

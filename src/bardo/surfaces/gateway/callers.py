@@ -213,7 +213,10 @@ class Access:
         if upgrades and scope["type"] != "websocket":
             raise UpgradeRequired("this is no handshake of a WebSocket that is served here", hint="send it by HTTP")
         if len(fields) != len(head.lines):
-            _check_repeated(head.lines)
+            for single in _ONCE:
+                if sum(name == single for name, _ in head.lines) > 1:
+                    header = single.decode()
+                    raise InvalidRequest(f"the header {header} is given twice", hint="send it once", param=header)
         origin = fields.get(b"origin")
         if origin is not None:
             return self._check_origin(origin.decode("latin-1"), str(host or b"", "latin-1"))
@@ -271,13 +274,6 @@ def _plain_host(host: str) -> str:
         return str(ipaddress.ip_address(bare))
     except ValueError:
         return bare
-
-
-def _check_repeated(headers: Lines) -> None:
-    for single in _ONCE:
-        if sum(name == single for name, _ in headers) > 1:
-            header = single.decode()
-            raise InvalidRequest(f"the header {header} is given twice", hint="send it once", param=header)
 
 
 def require_json(head: ClientHead) -> None:

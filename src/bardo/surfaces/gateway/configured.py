@@ -94,7 +94,11 @@ class ConfiguredGateway:
         self.assembly.start()
         if self._batches is not None:
             await self._batches.start()
-        _announce(self.assembly)
+        providers = self.assembly.services.directory.providers
+        if providers:
+            _log.info("providers: %s", ", ".join(provider.id for provider in providers))
+        else:
+            _log.warning("no provider: set a provider's key in the environment, or write a bardo.toml")
 
     def take_over(self) -> None:
         """Replace the previous gateway: from now on, that one leaves shared resources open when it stops."""
@@ -142,14 +146,6 @@ def _same_accounts(before: Settings, now: Settings) -> bool:
         and before.budgets == now.budgets
         and before.gateway.allow_unauthenticated == now.gateway.allow_unauthenticated
     )
-
-
-def _announce(assembly: Assembly) -> None:
-    providers = assembly.services.directory.providers
-    if providers:
-        _log.info("providers: %s", ", ".join(provider.id for provider in providers))
-    else:
-        _log.warning("no provider: set a provider's key in the environment, or write a bardo.toml")
 
 
 def _seal_key(settings: Settings) -> tuple[object, ...]:

@@ -157,7 +157,12 @@ async def _plan_storage(
     """Return how a request is answered and its reply kept; None where it goes on as it came. Raises BardoError."""
     storage = read_wish(request)
     if storage.elsewhere:
-        _refuse_provider_state(storage)
+        # It needs state of its provider, and cannot go on from what only bardo keeps.
+        name = storage.previous or storage.conversation
+        if name and is_made(name):
+            message = f"{name} is kept by bardo, and a call in the background or with a prompt template is its provider's alone"
+            param = "previous_response_id" if storage.previous else "conversation"
+            raise Unsupported(message, hint="leave out background and prompt", param=param)
         return None
     before = await _previous_items(store, storage, tenant)
     if before is None:
@@ -188,17 +193,6 @@ def _refuse_forgotten(storage: StorageOptions) -> None:
         raise missing_conversation(storage.conversation, hint=_HOW_TO_KEEP)
 
 
-def _refuse_provider_state(storage: StorageOptions) -> None:
-    """Raise Unsupported where a request needs state of its provider, and goes on from what only bardo keeps."""
-    name = storage.previous or storage.conversation
-    if name and is_made(name):
-        message = (
-            f"{name} is kept by bardo, and a call in the background or with a prompt template is its provider's alone"
-        )
-        param = "previous_response_id" if storage.previous else "conversation"
-        raise Unsupported(message, hint="leave out background and prompt", param=param)
-
-
 async def _previous_items(
     store: ResponseStore, storage: StorageOptions, tenant: str
 ) -> tuple[list[Item], tuple[str, ...]] | None:
@@ -207,7 +201,18 @@ async def _previous_items(
     Raises UnknownPreviousResponse or NotStored for what was kept here once.
     """
     if storage.previous:
-        return await _chain(store, storage.previous, tenant)
+        # All items up to those of the response, and the ids of the responses they stand in.
+        name = storage.previous
+        last = (await store.responses(tenant, [name])).get(name)
+        if last is None:
+            if is_made(name):
+                raise missing_response(name)
+            return None
+        found = await store.responses(tenant, last.earlier)
+        if len(found) < len(last.earlier):
+            raise missing_response(next(one for one in last.earlier if one not in found))
+        turns = [*(found[one] for one in last.earlier), last]
+        return [item for turn in turns for item in turn.items], (*last.earlier, name)
     if not storage.conversation:
         return [], ()
     conversation = await store.conversation(tenant, storage.conversation)
@@ -216,20 +221,6 @@ async def _previous_items(
     if is_made(storage.conversation):
         raise missing_conversation(storage.conversation)
     return None
-
-
-async def _chain(store: ResponseStore, name: str, tenant: str) -> tuple[list[Item], tuple[str, ...]] | None:
-    """Return all items up to those of a response, and the ids of the responses they stand in. Raises UnknownPreviousResponse."""
-    last = (await store.responses(tenant, [name])).get(name)
-    if last is None:
-        if is_made(name):
-            raise missing_response(name)
-        return None
-    found = await store.responses(tenant, last.earlier)
-    if len(found) < len(last.earlier):
-        raise missing_response(next(one for one in last.earlier if one not in found))
-    turns = [*(found[one] for one in last.earlier), last]
-    return [item for turn in turns for item in turn.items], (*last.earlier, name)
 
 
 async def _with_items(context: GatewayContext, request: Request, route: Route, items: list[Item]) -> Request:

@@ -193,7 +193,17 @@ class ResponsesSocket:
     ) -> None:
         self.memory = _Memory(settings.max_body_bytes)
         self._serve = serve
-        self._scope = _scope_of_requests(scope)
+        # The scope of a request by HTTP with the address and the headers of the handshake.
+        headers = [(name, value) for name, value in scope["headers"] if not _OF_HANDSHAKE.fullmatch(name)]
+        headers.append((b"content-type", JSON.encode()))
+        scheme = "https" if scope.get("scheme") in ("https", "wss") else "http"
+        own = {"type": "http", "method": "POST", "http_version": "1.1", "headers": headers, "scheme": scheme}
+        known = {
+            name: value
+            for name, value in scope.items()
+            if name not in (FIRST_HEADERS, HEAD, "extensions", "subprotocols")
+        }
+        self._scope = {**known, **own}
         self._receive = receive
         self._send = send
         self._settings = settings
@@ -706,18 +716,6 @@ def as_denial(scope: Scope, send: Send) -> Send:
             await send({"type": "websocket.close", "code": 1008})
 
     return deny
-
-
-def _scope_of_requests(scope: Scope) -> Scope:
-    """Return the scope of a request by HTTP with the address and the headers of the handshake."""
-    headers = [(name, value) for name, value in scope["headers"] if not _OF_HANDSHAKE.fullmatch(name)]
-    headers.append((b"content-type", JSON.encode()))
-    scheme = "https" if scope.get("scheme") in ("https", "wss") else "http"
-    own = {"type": "http", "method": "POST", "http_version": "1.1", "headers": headers, "scheme": scheme}
-    known = {
-        name: value for name, value in scope.items() if name not in (FIRST_HEADERS, HEAD, "extensions", "subprotocols")
-    }
-    return {**known, **own}
 
 
 def _is_codex(scope: Scope) -> bool:

@@ -14,7 +14,7 @@ from bardo.catalog.routing_rows import CallSize
 from bardo.dialects import DIALECTS
 from bardo.dialects.shared.options import read_intent
 from bardo.planning.routing import size_of
-from bardo.surfaces.library.explaining import PlannedRoute, RoutePlanner, read_request
+from bardo.surfaces.library.explaining import RoutePlanner, read_request
 from bardo.values.episodes import Episode, EpisodeMatch, Erased, MemoryStats, SearchBy
 from bardo.values.errors import BardoError, ClientMisuse, InvalidRequest, NotStored
 from bardo.values.request import BardoOptions, Request
@@ -242,7 +242,22 @@ def replan(
         planned = planner.plan(request)
         if planned.why:
             return ReplannedRequest(line=line, asked=asked, request_id=past.request_id, error=planned.why)
-        return _replanned(line, past, planned, planner)
+        target, intent, routed = planned.targets[0], planned.request.options.intent, planned.routed
+        first = None if routed is None else routed.decision.considered[0]
+        size = past.size or size_of(planned.request)
+        return ReplannedRequest(
+            line=line,
+            asked=past.request.model,
+            request_id=past.request_id,
+            workload="" if intent is None else intent.subsystem,
+            provider=target.provider.id,
+            model=target.model,
+            relaxed=first is not None and first.relaxed,
+            degraded=() if first is None else first.degraded,
+            estimated_cost_usd=planner.candidate(target).cost(size, diem=intent is not None and intent.diem_available),
+            answered_by=past.answered_by,
+            cost_usd=past.cost_usd,
+        )
     except BardoError as problem:
         return ReplannedRequest(line=line, asked=asked, error=str(problem))
 
@@ -256,23 +271,19 @@ def read_past(text: bytes, dialect: str, needs: Mapping[str, Any]) -> PastReques
     if not isinstance(fields, dict):
         raise InvalidRequest("the line is no JSON object", hint="give the body of a request, or a row of the log")
     if all(name in fields for name in _MARKS):
-        return _from_row(fields, needs)
+        model, tokens = str(fields["model_asked"]), (fields.get("input_tokens"), fields.get("output_tokens"))
+        known = all(isinstance(count, int) for count in tokens)
+        size = CallSize(input_tokens=tokens[0], output_tokens=tokens[1]) if known else None  # type: ignore[arg-type]
+        provider, served = fields.get("provider") or "", fields.get("model") or ""
+        cost = fields.get("cost_usd")
+        return PastRequest(
+            request=_request_of_row(fields, model, needs),
+            request_id=str(fields["request_id"]),
+            answered_by=f"{provider}/{served}" if provider else "",
+            size=size,
+            cost_usd=cost if isinstance(cost, int | float) else None,
+        )
     return PastRequest(request=read_request(_with_needs(fields, needs), dialect))
-
-
-def _from_row(row: dict[str, Any], needs: Mapping[str, Any]) -> PastRequest:
-    model, tokens = str(row["model_asked"]), (row.get("input_tokens"), row.get("output_tokens"))
-    known = all(isinstance(count, int) for count in tokens)
-    size = CallSize(input_tokens=tokens[0], output_tokens=tokens[1]) if known else None  # type: ignore[arg-type]
-    provider, served = row.get("provider") or "", row.get("model") or ""
-    cost = row.get("cost_usd")
-    return PastRequest(
-        request=_request_of_row(row, model, needs),
-        request_id=str(row["request_id"]),
-        answered_by=f"{provider}/{served}" if provider else "",
-        size=size,
-        cost_usd=cost if isinstance(cost, int | float) else None,
-    )
 
 
 def _request_of_row(row: dict[str, Any], model: str, needs: Mapping[str, Any]) -> Request:
@@ -307,22 +318,3 @@ def _with_needs(body: dict[str, Any], needs: Mapping[str, Any]) -> dict[str, Any
 
 def _object(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
-
-
-def _replanned(line: int, past: PastRequest, planned: PlannedRoute, planner: RoutePlanner) -> ReplannedRequest:
-    target, intent, routed = planned.targets[0], planned.request.options.intent, planned.routed
-    first = None if routed is None else routed.decision.considered[0]
-    size = past.size or size_of(planned.request)
-    return ReplannedRequest(
-        line=line,
-        asked=past.request.model,
-        request_id=past.request_id,
-        workload="" if intent is None else intent.subsystem,
-        provider=target.provider.id,
-        model=target.model,
-        relaxed=first is not None and first.relaxed,
-        degraded=() if first is None else first.degraded,
-        estimated_cost_usd=planner.candidate(target).cost(size, diem=intent is not None and intent.diem_available),
-        answered_by=past.answered_by,
-        cost_usd=past.cost_usd,
-    )

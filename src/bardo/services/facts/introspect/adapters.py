@@ -200,7 +200,14 @@ async def ask(
         for question in adapter.questions:
             if not question.due(answers):
                 continue
-            call = _call(question, provider, model)
+            content = question.content(model)
+            headers = {**provider.row.headers, "accept": "application/json"}
+            if content:
+                headers["content-type"] = "application/json"
+            method = "POST" if content else "GET"
+            call = Call(
+                method=method, url=question.url(provider, model), headers=headers, body=content, provider=provider.id
+            )
             answer = await _answer(keyring.sign(call, provider, clock=clock), question, transport, deadlines)
             if answer is not None:
                 answers[question.name] = answer
@@ -208,15 +215,6 @@ async def ask(
         return adapter.read(answers, model)
     except NotAnAnswer as problem:
         raise MalformedReply(f"{problem}", provider=provider.id) from problem
-
-
-def _call(question: Question, provider: Provider, model: str) -> Call:
-    content = question.content(model)
-    headers = {**provider.row.headers, "accept": "application/json"}
-    if content:
-        headers["content-type"] = "application/json"
-    method = "POST" if content else "GET"
-    return Call(method=method, url=question.url(provider, model), headers=headers, body=content, provider=provider.id)
 
 
 async def _answer(call: Call, question: Question, transport: Transport, deadlines: Deadlines) -> Any:
