@@ -62,7 +62,9 @@ def _may_be_sent_on(planned: ShapePlan, request: Request, row: ProviderRow, fact
     if row.paths is not None or not planned.controlled.keeps_messages(request, facts):
         return False
     shape = shape_at(row, request.model)
-    if not takes_names(facts.calls, shape.tool_names) or not is_sound(request, shape, row.dialect):
+    if facts.calls and not takes_names(facts.calls, shape.tool_names):
+        return False
+    if not is_sound(request, shape, row.dialect):
         return False
     if shape.assistant_fields and holds_fields(body, shape.assistant_fields):
         return False
@@ -177,8 +179,8 @@ def passed_headers(headers: Mapping[str, str], secrets: Secrets = NO_SECRETS) ->
         return ()
     del passed[_MOST:]
     for name in _IDS:
-        if value := headers.get(name):
-            passed.append((UPSTREAM_ID, value))
+        if found := headers.get(name):
+            passed.append((UPSTREAM_ID, found))
             break
     sound: list[tuple[str, str]] = []
     for name, value in passed:

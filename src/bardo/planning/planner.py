@@ -391,9 +391,11 @@ def attempt_of(decision: Decision, teaches: tuple[Lesson, ...] = ()) -> Attempt:
     target, row = draft.target, draft.target.provider.row
     done = planned.controlled
     shape = shape_at(row, asked.model)
-    schemas = written_tool_schemas(asked.tools, shape)
-    asked, naming = with_written_schemas(asked, schemas), shape.tool_names
-    names = written_tool_names(asked.tools, naming)
+    schemas, names, naming = None, None, shape.tool_names
+    if asked.tools:
+        schemas = written_tool_schemas(asked.tools, shape)
+        asked = with_written_schemas(asked, schemas)
+        names = written_tool_names(asked.tools, naming)
     formats = planned.formats.with_tools(asked.tools if names is None else names.tools, target.model)
     kept = _kept_budget(decision)
     if kept is not None:
@@ -591,7 +593,9 @@ def _with_turns(attempt: Attempt, request: Request, turns: Sequence[Message], kn
 
 def with_own_headers(wire: WireRequest, request: Request, spoken: str) -> WireRequest:
     """Return the wire request with the client's dialect headers, where the provider speaks that dialect, and those of a trace."""
-    program = {name: one for name, one in request.client_headers.items() if name not in unsent_headers()}
+    program: dict[str, str] = {}
+    if request.client_headers:
+        program = {name: one for name, one in request.client_headers.items() if name not in unsent_headers()}
     if request.dialect == spoken:
         own = {**program, **request.headers}
     elif not program:

@@ -58,6 +58,8 @@ def _thoughtless(message: Message) -> Message:
 def _with_ids(
     request: Request, rule: ParameterRule, ids: CallIds, facts: HistoryFacts, degraded: list[Degradation]
 ) -> Request:
+    if not facts.calls and not facts.results:
+        return request
     taken = re.compile(ids.pattern).fullmatch
     used = {call.id for call in facts.calls} | {result.call_id for result in facts.results}
     if all(map(taken, used - {""})):
