@@ -576,7 +576,7 @@ class ReplyFieldsReader:
         known, new = self._fields, {}
         for name, value in fields.items():
             if name not in known or known[name] != value:
-                new[name] = _grown(known.get(name), value)
+                new[name] = _grown(known[name], value) if name in known else value
                 known[name] = value
         return [ReplyFields(NAME, new)] if new else []
 
@@ -588,11 +588,12 @@ class ReplyFieldsReader:
             tier=self._fields.get("service_tier"),
             google=self._google,
         )
-        usage = _filled(usage, self._usage)
+        if self._usage is not None:
+            usage = _filled(usage, self._usage)
         if usage == self._usage:
             return []
         self._usage = usage
-        return [UsageUpdate(usage), *(Degraded(doubt) for doubt in doubts)]
+        return [UsageUpdate(usage), *map(Degraded, doubts)]
 
 
 _LARGEST_TIME = 1 << 53
@@ -612,10 +613,8 @@ def _grown(before: object, value: object) -> object:
     return value
 
 
-def _filled(usage: Usage, before: Usage | None) -> Usage:
+def _filled(usage: Usage, before: Usage) -> Usage:
     """Return a later report with the counts that only an earlier one had."""
-    if before is None:
-        return usage
     missing = {
         name: known
         for name, known in msgspec.structs.asdict(before).items()
