@@ -140,7 +140,9 @@ async def _open_one(
         known = call.account is not None
         request = without_key_as_model(request, call.client_key, is_known=known, login=call.login)
     rules = services.client_keys.rules(call.client_key)
-    request = with_display(request, services.directory.found(request.model), rules)
+    found = services.directory.found(request.model)
+    if rules or found.steps:
+        request = with_display(request, found, rules)
     live = LiveReply(
         services,
         request,
@@ -166,7 +168,8 @@ async def _open_one(
         if call.refused is not None:
             raise call.refused
         found = await services.directory.found_as_listed(request.model)
-        request = with_alias_fields(with_effort(request, found, rules), found)
+        if rules or found.steps or found.suffix is not None or found.thinks:
+            request = with_alias_fields(with_effort(request, found, rules), found)
         await _begin(services, live, request, call, earlier)
     except BardoError as problem:
         final = await live.end_unanswered(problem)
