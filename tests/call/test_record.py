@@ -6,8 +6,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import msgspec
+import pytest
 
 from bardo.adapters.stores.log.row import LogRow
+from bardo.call.call import Call
 from bardo.call.row import row_of_reply
 from bardo.call.services import Limits
 from bardo.catalog.load import builtin
@@ -20,11 +22,12 @@ from bardo.values.degradation import Degradation
 from bardo.values.errors import BrokenStream, UpstreamRefused
 from bardo.values.events import Finish
 from bardo.values.reasoning import ReasoningChain, ReasoningVisibility
-from bardo.values.request import Message, ReasoningPolicy, Request
+from bardo.values.request import BardoOptions, Message, ReasoningPolicy, Request
 from bardo.values.response import Response
 from bardo.values.usage import UNKNOWN_COST, CallCost, Usage
 from bardo.values.wire import WireRequest
 
+CLIENTS_KEY = "sk-proj-0123456789abcdefghij"
 REQUEST = Request(model="lab/m", messages=(Message("user", (TextBlock("Hello."),)),), stream=True)
 VLLM = builtin().provider("vllm")
 assert VLLM is not None
@@ -137,3 +140,17 @@ def test_content_goes_in_only_where_it_is_kept() -> None:
     kept = row_with(REQUEST, outcome="ok", attempt=ATTEMPT, response=RESPONSE, keep_content=True)
     assert "Hello." in str(kept.request_content)
     assert "Four." in str(kept.reply_content)
+
+
+@pytest.mark.parametrize(
+    ("key", "said", "session"),
+    [
+        pytest.param("any", "for any of us", "for any of us", id="a word"),
+        pytest.param(CLIENTS_KEY, f"of {CLIENTS_KEY}", "of [key]", id="a key"),
+        pytest.param(CLIENTS_KEY, "x" * 185 + CLIENTS_KEY, "x" * 185 + "[key]", id="a key that would be cut"),
+    ],
+)
+def test_the_session_of_a_call_holds_no_key_of_its_client(key: str, said: str, session: str) -> None:
+    services: Any = SimpleNamespace(clock=lambda: 5.0, watch=lambda: 1.0, payments=None, prices=None)
+    request = msgspec.structs.replace(REQUEST, options=BardoOptions(session=said))
+    assert Call(services, request, client_key=key).labels.session == session

@@ -401,6 +401,13 @@ def test_a_login_shows_nothing_and_is_none_of_the_gateways_keys() -> None:
     assert login_of_headers({"authorization": "Bearer ", "x-api-key": " "}) is None
 
 
+def test_a_word_in_the_place_of_a_login_is_no_key() -> None:
+    key = "sk-proj-0123456789abcdefghij"
+    login = ClientLogin({"authorization": f"Bearer {key}", "x-api-key": "any"}, {})
+    assert login.secrets == (f"Bearer {key}", "any", key)
+    assert login.keys == (f"Bearer {key}", key)
+
+
 def test_callers_with_two_logins_are_two_and_without_one_as_before() -> None:
     def caller(path: str = "/v1/messages", **fields: str) -> Caller:
         lines = [(name.replace("_", "-").encode(), value.encode()) for name, value in fields.items()]
