@@ -358,6 +358,9 @@ class Caller(NamedTuple):
 def caller_of(scope: Scope) -> Caller:
     """Return who sent a request."""
     head, account = head_of(scope), scope.get(ACCOUNT)
+    caller: Caller | None = head.caller
+    if caller is not None and account is None and _PATH_KEY not in scope:
+        return caller
     if head.names_key or _PATH_KEY in scope:
         key = key_of(scope)
         tenant = tenant_of(key) if account is None else account.tenant
@@ -365,12 +368,10 @@ def caller_of(scope: Scope) -> Caller:
         return Caller(key, tenant if login is None else tenant_of(f"{tenant} {login.digest}"), account, login)
     if account is not None:
         return Caller(key_of(scope), account.tenant, account)
-    caller: Caller | None = head.caller
-    if caller is None:
-        key = key_of(scope)
-        caller = Caller(key, tenant_of(key), None, head.login)
-        if head.key:
-            head.caller = caller
+    key = key_of(scope)
+    caller = Caller(key, tenant_of(key), None, head.login)
+    if head.key:
+        head.caller = caller
     return caller
 
 
