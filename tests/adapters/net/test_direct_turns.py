@@ -114,6 +114,17 @@ async def test_a_reader_that_takes_nothing_stops_the_turns_and_starts_them_again
 
 
 @in_a_loop
+async def test_a_connection_that_pauses_with_the_end_of_a_reply_reads_the_next_one() -> None:
+    scene = Scene()
+    scene.begin(135_000)
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert scene.incoming.complete
+    assert scene.released == [scene.connection]
+    assert scene.transport.calls[-1] == "resume"
+
+
+@in_a_loop
 async def test_what_came_before_the_connection_was_lost_belongs_to_the_reply() -> None:
     scene = Scene()
     scene.begin(100_000)

@@ -165,6 +165,17 @@ def test_a_client_that_leaves_a_reply_that_had_begun_was_answered() -> None:
     assert counts(context) == (1, 0)
 
 
+def test_the_time_to_the_first_token_of_a_reply_is_learned() -> None:
+    context = Context()
+    for _ in range(10):
+        watch = AttemptWatch(context.health, context.watch, A)
+        context.now += 0.25
+        watch.began()
+        context.now += 1.0
+        watch.ended(None)
+    assert context.health.latency("a", "m").first_token_p50_ms == 250
+
+
 def test_a_prompt_that_is_refused_for_its_content_puts_no_key_to_rest() -> None:
     context = Context()
     flagged = UpstreamRefused("Your input was flagged", status=403, detail={"metadata": {"reasons": ["violence"]}})

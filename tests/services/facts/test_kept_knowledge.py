@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from bardo.adapters.net.fake import FakeReply, FakeTransport
@@ -45,7 +46,12 @@ class Server(Introspector):
 
     said: LiveFacts | None = None
 
+    def __init__(self, transport: FakeTransport, keyring: Keyring) -> None:
+        super().__init__(transport, keyring)
+        self.asked: list[str] = []
+
     def facts(self, provider: Provider, model: str) -> LiveFacts | None:
+        self.asked.append(provider.base_url)
         return self.said
 
 
@@ -134,6 +140,16 @@ def test_what_a_server_says_now_is_in_it() -> None:
     assert facts.knowledge([at]).of(at).known.facts.control == ("none",)
     server.said = None
     assert facts.knowledge([at]).of(at) == before.of(at)
+
+
+def test_the_servers_of_all_targets_are_asked() -> None:
+    server, near = Server(FakeTransport(lambda _: FakeReply()), Keyring({})), target("vllm", "m")
+    far = msgspec.structs.replace(near, provider=msgspec.structs.replace(near.provider, base_url="http://far/v1"))
+    facts = ModelFacts(introspector=server)
+    facts.knowledge([near, far])
+    server.asked.clear()
+    facts.knowledge([near, far])
+    assert server.asked == ["http://host/v1", "http://far/v1"]
 
 
 def test_a_list_that_is_gone_is_no_longer_in_it(tmp_path: Path) -> None:
