@@ -154,7 +154,9 @@ class CallAttempts:
         """Return what the call cost by the attempts that have ended; unknown while one is open."""
         if len(self._sent) == 1:
             return self._sent[0].cost
-        return call_cost([_attempt_cost(one) for one in self._sent]) if self._sent else NO_COST
+        if not self._sent:
+            return NO_COST
+        return call_cost([AttemptCost(one.cause, one.cost, one.error is None and not one.lost) for one in self._sent])
 
     def logged_records(self) -> tuple[AttemptRecord, ...]:
         """Return the attempts for the log, which tells of a single one only where it says which server it went to."""
@@ -178,10 +180,6 @@ def _may_have_cost(error: BardoError | None) -> bool:
     if isinstance(error, OverBudget):
         return True  # It had been sent, and was cut.
     return not isinstance(error, CallerError | OperatorError)
-
-
-def _attempt_cost(one: SentAttempt) -> AttemptCost:
-    return AttemptCost(one.cause, one.cost, one.error is None and not one.lost)
 
 
 def _record(one: SentAttempt) -> AttemptRecord:

@@ -186,7 +186,12 @@ async def _begin(
     """Find who is asked, admit the caller, run the layers, recall earlier thinking, plan, and attempt until a reply has begun."""
     admit = _admission(services, live, call, first=not earlier)
     if call.local is not None:
-        await _answer_without_model(live, call.local, admit)
+        # A tick that needs no model.
+        local = call.local
+        if admit is not None:
+            await admit(local.request, Placement(targets=(local.target,)), free=True)
+        attempt = plan(local.request, local.target, may_forward=False)
+        await live.begin_kept(msgspec.structs.replace(attempt, route=local.route), BUILTIN, local.reply)
         return
 
     pipeline, session, may_forward = None if call.judges else services.pipeline, "", call.may_forward
@@ -311,11 +316,3 @@ async def _answer_with_kept(
         await live.begin_kept(attempt, knowledge, kept)
     except BardoError as problem:
         raise EffectFailed("a kept reply cannot be read") from problem
-
-
-async def _answer_without_model(live: LiveReply, local: LocalAnswer, admit: _Admit | None) -> None:
-    """Answer a tick that needs no model, where the caller's key may ask for it. Raises Forbidden and RateLimited."""
-    if admit is not None:
-        await admit(local.request, Placement(targets=(local.target,)), free=True)
-    attempt = plan(local.request, local.target, may_forward=False)
-    await live.begin_kept(msgspec.structs.replace(attempt, route=local.route), BUILTIN, local.reply)

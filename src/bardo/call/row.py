@@ -19,7 +19,7 @@ from bardo.values.errors import BardoError
 from bardo.values.operations import EmbedRequest
 from bardo.values.request import Request
 from bardo.values.response import Response, ToolInvocation
-from bardo.values.secrets import Secrets, looks_like_key, secrets_of, shown_headers, shown_url, without_credentials
+from bardo.values.secrets import looks_like_key, secrets_of, shown_headers, shown_url, without_credentials
 from bardo.values.usage import usd
 
 if TYPE_CHECKING:
@@ -122,17 +122,13 @@ def row_of_reply(
     if call.payments is not None and (payment := call.payments.fields()) is not None:
         row = replace(row, receipt={**(row.receipt or {}), "payment": payment})
     if layers is not None:
-        row = replace(row, **_layer_fields(layers))
+        cache, saved = layers.cache_result
+        row = replace(row, pipeline=layers.fields(), cache=cache, reply_saved_nanos=saved)
+        if layers.answer is not None:
+            row = replace(row, **_USED_NOTHING)
     if call.services.limits.keep_content:
         row = replace(row, **_contents(request, response, layers, attempt))
     return without_key(row, request, call.client_key, is_known=call.key_id is not None, login=call.login_secrets())
-
-
-def _layer_fields(layers: CallLayers) -> dict[str, Any]:
-    """Return the fields about the layers of a call."""
-    cache, saved = layers.cache_result
-    fields: dict[str, Any] = {"pipeline": layers.fields(), "cache": cache, "reply_saved_nanos": saved}
-    return fields if layers.answer is None else fields | _USED_NOTHING
 
 
 _USED_NOTHING: dict[str, Any] = {
@@ -237,7 +233,12 @@ def without_key(
     is_secret = client_key and (is_known or client_key in login or looks_like_key(client_key))
     own = (client_key, *login) if is_secret else login
     secrets = secrets_of(own) if own else None
-    if secrets is None or not secrets.longest or not _holds(request, secrets):
+    if secrets is None or not secrets.longest:
+        return row
+    body = request.body_bytes if isinstance(request, Request) else b""
+    if not secrets.stand_in(body or msgspec.json.encode(request.extra)) and not secrets.stand_in(
+        msgspec.json.encode(request.options)
+    ):
         return row
     changed = {}
     for name in LogRow.__struct_fields__:
@@ -249,10 +250,3 @@ def without_key(
         elif isinstance(value, str | dict | tuple):
             changed[name] = secrets.in_value(msgspec.to_builtins(value))
     return msgspec.convert({**msgspec.to_builtins(row), **changed}, LogRow)
-
-
-def _holds(request: Request | EmbedRequest, secrets: Secrets) -> bool:
-    body = request.body_bytes if isinstance(request, Request) else b""
-    return secrets.stand_in(body or msgspec.json.encode(request.extra)) or secrets.stand_in(
-        msgspec.json.encode(request.options)
-    )

@@ -21,7 +21,7 @@ from bardo.call.stream_reading import Meter, StreamReading, UpdateBuffer
 from bardo.context.own_functions import OwnFunctions
 from bardo.planning.attempt import Attempt
 from bardo.planning.forwarded import PassedHeaders, passed_headers
-from bardo.planning.kept_budget import LOSS, BudgetPlan
+from bardo.planning.kept_budget import LOSS
 from bardo.planning.text_formats import seen_start
 from bardo.planning.typed_answer import AnswerValidator
 from bardo.reasoning.undecided import closes_unopened
@@ -426,7 +426,12 @@ class OpenedReply:
                 self.answer = budgeted = BudgetedAnswer(kept)
                 budget = budgeted.buffer
             elif kept is not None:
-                lost = (_budget_nobody_keeps(kept, upstream),)
+                why = (
+                    "the gateway runs functions in this call"
+                    if upstream.streamed
+                    else "the server did not stream its reply"
+                )
+                lost = (Degradation(LOSS, asked=kept.tokens, why=f"{why}, so that nobody keeps the budget"),)
 
             def note_token(patience: asyncio.Timeout) -> None:
                 call.note_first_byte()
@@ -463,12 +468,6 @@ class OpenedReply:
         """Let go of the reply, whatever is left of it."""
         if self.upstream is not None:
             await self.upstream.close()
-
-
-def _budget_nobody_keeps(kept: BudgetPlan, upstream: UpstreamReply) -> Degradation:
-    """Return the loss of a budget of thinking that nobody keeps in a reply."""
-    why = "the gateway runs functions in this call" if upstream.streamed else "the server did not stream its reply"
-    return Degradation(LOSS, asked=kept.tokens, why=f"{why}, so that nobody keeps the budget")
 
 
 def own_functions(attempt: Attempt, request: Request, layers: CallLayers | None) -> list[OwnFunctions]:
