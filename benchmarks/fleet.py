@@ -57,11 +57,12 @@ output = 10.0
 
 
 class FleetResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What calls of a fleet took: milliseconds, transactions of the store for one call, and connections of one gateway."""
+    """What calls of a fleet took: milliseconds; transactions and microseconds of the store for one call; connections of one gateway."""
 
     p50: float
     p99: float
     transactions: float
+    processor: float
     connections: float
     failed: int
 
@@ -93,6 +94,7 @@ def _fleets(bench: Bench) -> Table:
         _row(
             "transactions of the store for a call", "number", {name: one.transactions for name, one in results.items()}
         ),
+        _row("processor of the store for a call", "µs", {name: one.processor for name, one in results.items()}),
         _row("connections of a gateway", "number", {name: one.connections for name, one in results.items()}),
     )
     notes = (
@@ -120,7 +122,7 @@ async def _fleet(server: Postgres, text: str, folder: Path, seconds: float) -> F
         ]
         for gateway in gateways:
             await _ask(gateway, key)
-        before = await asyncio.to_thread(_transactions, server)
+        before, begun = await asyncio.to_thread(_transactions, server), server.cpu_seconds()
 
         async def ask(number: int) -> None:
             begin = time.perf_counter()
@@ -135,11 +137,13 @@ async def _fleet(server: Postgres, text: str, folder: Path, seconds: float) -> F
         connections = (await asyncio.to_thread(_connections, server)) / GATEWAYS
     # What was still to be written is written when the gateways have ended.
     transactions = (_transactions(server) - before) / len(taken)
+    processor = (server.cpu_seconds() - begun) * 1e6 / len(taken)
     taken.sort()
     return FleetResult(
         p50=taken[len(taken) // 2],
         p99=taken[len(taken) * 99 // 100],
         transactions=transactions,
+        processor=processor,
         connections=connections,
         failed=sum(status != 200 for status in statuses),
     )

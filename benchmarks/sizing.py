@@ -15,13 +15,14 @@ BUSY = 0.6
 
 
 class Costs(msgspec.Struct, frozen=True, kw_only=True):
-    """What one of each takes: microseconds of a core, and kB or MB of memory."""
+    """What one of each takes: microseconds of a core, kB or MB of memory, and connections of PostgreSQL."""
 
     call_microseconds: float
     event_microseconds: float
     stream_kilobytes: float
     connection_kilobytes: float
     worker_megabytes: float
+    worker_connections: float
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,11 +35,12 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Size(msgspec.Struct, frozen=True, kw_only=True):
-    """What it needs: workers with a core each, megabytes of memory in all, and rows that the log's database takes in a second."""
+    """What it needs: workers with a core each, megabytes of memory in all, and of the log's database rows a second and connections."""
 
     workers: int
     megabytes: float
     rows: float
+    connections: float
 
 
 def sizing(work: Work, costs: Costs) -> Size:
@@ -46,4 +48,9 @@ def sizing(work: Work, costs: Costs) -> Size:
     cores = (work.calls * costs.call_microseconds + work.streams * work.events * costs.event_microseconds) / 1e6
     workers = max(1, math.ceil(cores / BUSY))
     waiting = work.streams * costs.stream_kilobytes + work.idle_connections * costs.connection_kilobytes
-    return Size(workers=workers, megabytes=workers * costs.worker_megabytes + waiting / 1e3, rows=work.calls)
+    return Size(
+        workers=workers,
+        megabytes=workers * costs.worker_megabytes + waiting / 1e3,
+        rows=work.calls,
+        connections=workers * costs.worker_connections,
+    )

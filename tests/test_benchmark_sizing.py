@@ -17,9 +17,9 @@ def numbers(line: str) -> list[float]:
 
 def costs() -> Costs:
     """Return the figures of the page's first table."""
-    call, event, stream, connection, worker = (
+    call, event, stream, connection, worker, pool = (
         numbers(next(line for line in PAGE.splitlines() if line.startswith(f"| {name}")))[-1]
-        for name in ("a call", "an event", "an open stream", "an idle connection", "a worker")
+        for name in ("a call", "an event", "an open stream", "an idle connection", "a worker,", "a worker whose")
     )
     return Costs(
         call_microseconds=call,
@@ -27,6 +27,7 @@ def costs() -> Costs:
         stream_kilobytes=stream,
         connection_kilobytes=connection,
         worker_megabytes=worker,
+        worker_connections=pool,
     )
 
 
@@ -37,8 +38,9 @@ EXAMPLES = [numbers(line) for line in PAGE.splitlines() if re.match(r"\| [\d,]+ 
 def test_the_examples_of_the_page_are_those_of_the_model(example: list[float]) -> None:
     calls, streams, events, idle, *size = example
     work = Work(calls=calls, streams=int(streams), events=events, idle_connections=int(idle))
-    workers, megabytes, rows = size
-    assert sizing(work, costs()) == Size(workers=int(workers), megabytes=megabytes, rows=rows)
+    workers, megabytes, rows, connections = size
+    found = Size(workers=int(workers), megabytes=megabytes, rows=rows, connections=connections)
+    assert sizing(work, costs()) == found
 
 
 def test_the_page_says_what_share_of_a_core_is_planned_with() -> None:
