@@ -138,6 +138,19 @@ def test_a_file_is_seen_when_it_is_whole_and_by_its_tenant(engine: Engine) -> No
     assert files.size_of("a") == 0
 
 
+def test_a_file_ends_where_those_of_its_tenant_have_room_for_it(engine: Engine) -> None:
+    files = FileStore(engine)
+    for name, tenant in (("first", "a"), ("second", "a"), ("other", "b")):
+        files.begin(file(name, tenant=tenant))
+    ready = {"state": "ready", "size": 60}
+    assert files.finish(msgspec.structs.replace(file("other", tenant="b"), **ready), most=100)
+    assert files.finish(msgspec.structs.replace(file("first", tenant="a"), **ready), most=100)
+    assert files.finish(msgspec.structs.replace(file("first", tenant="a"), **ready), most=100), "the same file again"
+    assert not files.finish(msgspec.structs.replace(file("second", tenant="a"), **ready), most=119)
+    assert files.find("a", "second", NOW) is None
+    assert files.finish(msgspec.structs.replace(file("second", tenant="a"), **ready), most=120)
+
+
 def test_a_piece_that_comes_behind_the_end_of_its_file_is_not_kept(engine: Engine) -> None:
     """Nobody would ever remove it: who left an upload does not wait for the piece that is being stored."""
     files = FileStore(engine)

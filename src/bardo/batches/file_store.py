@@ -37,10 +37,16 @@ class FileStore:
             if connection.scalar(select(files.c.id).where(files.c.id == file_id)) is not None:
                 connection.execute(insert(pieces), {"file_id": file_id, "place": place, "data": data})
 
-    def finish(self, file: FileRecord) -> None:
-        """Show a file to its tenant, with what is known of it at its end."""
+    def finish(self, file: FileRecord, *, most: int | None = None) -> bool:
+        """Show a file to its tenant, with what is known of it at its end, and return whether all of that have `most` bytes with it."""
+        shown = select(func.coalesce(func.sum(files.c.size), 0)).where(
+            files.c.tenant == file.tenant, files.c.state == "ready", files.c.id != file.id
+        )
         with transaction(self._engine) as connection:
+            if most is not None and int(connection.scalar(shown) or 0) + file.size > most:
+                return False
             connection.execute(update(files).where(files.c.id == file.id).values(**msgspec.structs.asdict(file)))
+        return True
 
     def find(self, tenant: str, file_id: str, now: float) -> FileRecord | None:
         """Return a tenant's file; None where there is none, or no longer."""

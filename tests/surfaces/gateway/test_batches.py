@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from contextlib import ExitStack
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import pytest
 from support.any_model import Simulator
 from support.batches import batch_house, chat_line, jsonl, wait_for
 from support.gateway import SECRET
+from support.patience import PATIENCE
 
 MODELS = {
     "openai_chat": "openai_chat/gpt-5-mini",
@@ -250,6 +253,43 @@ def test_uploads_are_bounded_and_only_for_batches(tmp_path: Path) -> None:
         file = client.files.create(file=("r.jsonl", content), purpose="batch")
         assert file.bytes == len(content)
         assert client.files.content(file.id).content == content
+
+
+def test_uploads_at_once_keep_no_more_of_a_key_than_it_may(tmp_path: Path) -> None:
+    limit = "max_bytes_per_tenant = 500_000"
+    with batch_house(tmp_path, [Simulator("openai_chat")], batches=limit) as house, ExitStack() as stack:
+        host, port = house.address.removeprefix("http://").split(":")
+        content = b"x" * 300_000
+        uploads = []
+        for _ in range(2):
+            upload = HTTPConnection(host, int(port), timeout=PATIENCE)
+            stack.callback(upload.close)
+            parts = [
+                b'--cut\r\ncontent-disposition: form-data; name="purpose"\r\n\r\nbatch\r\n'
+                b'--cut\r\ncontent-disposition: form-data; name="file"; filename="r.jsonl"\r\n\r\n',
+                content,
+                b"\r\n--cut--\r\n",
+            ]
+            upload.putrequest("POST", "/v1/files")
+            upload.putheader("authorization", "Bearer sk-one")
+            upload.putheader("content-type", "multipart/form-data; boundary=cut")
+            upload.putheader("content-length", str(sum(map(len, parts))))
+            upload.endheaders()
+            upload.send(parts[0])
+            uploads.append((upload, parts))
+        # Both have begun, and nothing of either is kept.
+        client = openai.OpenAI(base_url=f"{house.address}/v1", api_key="sk-one", max_retries=0)
+        assert list(client.files.list()) == []
+        answers = []
+        for upload, parts in uploads:
+            upload.send(parts[1] + parts[2])
+        for upload, _ in uploads:
+            answer = upload.getresponse()
+            answers.append((answer.status, json.loads(answer.read())))
+        assert sorted(status for status, _ in answers) == [200, 413]
+        assert [file.bytes for file in client.files.list()] == [len(content)]
+        refused = next(body for status, body in answers if status == 413)
+        assert "over 500000 bytes together" in refused["error"]["message"]
 
 
 def test_a_provider_that_quotes_its_key_in_a_refusal_gives_it_away_to_nobody(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -246,9 +247,7 @@ class _Upload:
         if self._size > self._settings.max_file_bytes:
             raise self._too_large()
         if self._size > self._room:
-            most = self._settings.max_bytes_per_tenant
-            hint = "delete files that are no longer needed, or raise max_bytes_per_tenant under [batches]"
-            raise TooLarge(f"the files of this key would be over {most} bytes together", hint=hint)
+            raise self._no_room()
         while len(self._held) >= _PIECE_BYTES:
             await self._store(bytes(self._held[:_PIECE_BYTES]))
             del self._held[:_PIECE_BYTES]
@@ -273,7 +272,9 @@ class _Upload:
             size=self._size,
             expires_at=self._now + min(seconds, self._settings.retention_seconds),
         )
-        await asyncio.to_thread(self._files.finish, file)
+        # Other files of the key may have come to their end meanwhile.
+        if not await asyncio.to_thread(partial(self._files.finish, file, most=self._settings.max_bytes_per_tenant)):
+            raise self._no_room()
         return file
 
     async def forget(self) -> None:
@@ -292,6 +293,11 @@ class _Upload:
         assert self._file is not None
         await asyncio.to_thread(self._files.add, self._file.id, self._place, data)
         self._place += 1
+
+    def _no_room(self) -> TooLarge:
+        most = self._settings.max_bytes_per_tenant
+        hint = "delete files that are no longer needed, or raise max_bytes_per_tenant under [batches]"
+        return TooLarge(f"the files of this key would be over {most} bytes together", hint=hint)
 
     def _too_large(self) -> TooLarge:
         most = self._settings.max_file_bytes
