@@ -15,20 +15,21 @@ import math
 import re
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
-from string import ascii_lowercase, ascii_uppercase, digits
+from operator import ne
+from string import ascii_letters, digits
 from typing import Any
 
 import msgspec
 
 from bardo.values.blocks import ToolCallBlock
 
-_RUN = re.compile(r"[A-Za-z0-9]+")
+# No shorter one has 48 random bits.
+_RUN = re.compile(r"[A-Za-z0-9]{9,}")
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
 _WORDS = re.compile(r"[A-Z]?[a-z]{3,}")
 _HEX = re.compile(r"[0-9a-f]+", re.IGNORECASE)
-_KINDS = str.maketrans(digits + ascii_lowercase + ascii_uppercase, "0" * 10 + "a" * 26 + "A" * 26)
+_KINDS = bytes.maketrans((digits + ascii_letters).encode(), b"0" * 10 + b"a" * 26 + b"A" * 26)
 """A character of each kind in place of digits, small letters and capitals."""
-_CHANGE = re.compile(r"0(?=[aA])|a(?=[0A])|A(?=[0a])")
 _BITS = 48
 _ALTERNATIONS = 3
 _DISTINCT = 7
@@ -42,8 +43,25 @@ def is_globally_unique(call_id: str, name: str = "") -> bool:
     if len(call_id) > 512:
         return False
     text = call_id.replace(name, " ") if name else call_id
-    runs = _RUN.findall(_UUID.sub(lambda found: found.group().replace("-", ""), text))
-    return any(map(_is_random, runs))
+    if text.count("-") >= 4:
+        text = _UUID.sub(lambda found: found.group().replace("-", ""), text)
+    for run in _RUN.findall(text):
+        # Words and counters have few changes between digits, small letters and capitals; random text has one every second character.
+        kinds = run.encode().translate(_KINDS)
+        length = len(run)
+        letters = length - kinds.count(b"0")
+        if letters == length or sum(map(ne, kinds, kinds[1:])) < max(_ALTERNATIONS, length // 5):
+            continue
+        # Dates have a letter or two; names with numbers in them (`step1call2`) are words for the most part.
+        if letters < _LETTERS or len({*run}) < _DISTINCT:
+            continue
+        if letters > length * _WORDY and sum(map(len, _WORDS.findall(run))) > length * _WORDY:
+            continue
+        # Four bits a character, of hexadecimal digits, are the least.
+        drawn_from = 10 + 26 * (b"a" in kinds) + 26 * (b"A" in kinds)
+        if length * 4 >= _BITS or (not _HEX.fullmatch(run) and length * math.log2(drawn_from) >= _BITS):
+            return True
+    return False
 
 
 def stated_id(call: ToolCallBlock) -> str:
@@ -57,21 +75,6 @@ def stated_id(call: ToolCallBlock) -> str:
     inside = fields.get("functionCall")
     places = (fields, inside) if isinstance(inside, dict) else (fields,)
     return "" if any("id" in place and place["id"] is None for place in places) else call.id
-
-
-def _is_random(run: str) -> bool:
-    # Words and counters have few changes between digits, small letters and capitals; random text has one every second character.
-    kinds = run.translate(_KINDS)
-    digit_count = kinds.count("0")
-    if not digit_count or len(_CHANGE.findall(kinds)) < max(_ALTERNATIONS, len(run) // 5):
-        return False
-    # Dates have a letter or two; names with numbers in them (`step1call2`) are words for the most part.
-    if len(set(run)) < _DISTINCT or len(run) - digit_count < _LETTERS:
-        return False
-    if sum(map(len, _WORDS.findall(run))) > len(run) * _WORDY:
-        return False
-    letters = (26 if "a" in kinds else 0) + (26 if "A" in kinds else 0)
-    return len(run) * math.log2(16 if _HEX.fullmatch(run) else 10 + letters) >= _BITS
 
 
 _MOST_DIGITS = 400
