@@ -25,7 +25,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from itertools import chain
-from typing import NamedTuple
 
 import msgspec
 
@@ -194,32 +193,20 @@ def history_of(request: Request) -> History:
     return History(tuple(turns), exactly, loosely, truncated, model)
 
 
-class _Row(NamedTuple):
-    """The places of messages of the model in a row, mostly of one: where they begin and end, and where the row before them ends."""
-
-    start: int
-    end: int
-    behind: int
-
-
-class _Link(NamedTuple):
-    """A row with what was said since the one before it: its digests, as it is and without what clients change, and what these are of."""
-
-    exact: str
-    loose: str
-    said: Texts
-    content: _TurnContent
-
-
 _BEFORE = 8
 """So many turns before a turn are part of what it is known by."""
 
 
 class _Conversation:
-    """The messages of a request as rows of the model's, with the others between them. Digests are made when asked for, each once."""
+    """The messages of a request as rows of the model's, with the others between them.
+
+    A row is the places of messages of the model that follow each other, mostly of one: where the row before ends, and where it begins and
+    ends itself. Each has a link, the digests of what was said since the row before and in it, as it is and without what clients change.
+    Links are made when they are asked for, each once.
+    """
 
     def __init__(self, messages: Messages, begin: str, model: str) -> None:
-        self.rows: list[_Row] = []
+        self.rows: list[tuple[int, int, int]] = []
         self._messages = messages
         self._model = model
         self._begin = begin
@@ -229,12 +216,13 @@ class _Conversation:
             if message.role == "assistant":
                 start = place if start < 0 else start
             elif start >= 0:
-                self.rows.append(_Row(start, place, end))
+                self.rows.append((end, start, place))
                 start, end = -1, place
         if start >= 0:
-            self.rows.append(_Row(start, len(messages), end))
-        self._links: list[_Link | None] = [None] * len(self.rows)
-        self._head = ("", "")
+            self.rows.append((end, start, len(messages)))
+        self._exact = [""] * len(self.rows)
+        self._loose = [""] * len(self.rows)
+        self._heads = ("", "")
 
     def turns(self, number: int) -> list[TurnKeys]:
         """Return the keys of the messages of a row, and of all of them together where they are several and others follow them.
@@ -242,7 +230,7 @@ class _Conversation:
         The model may go on behind its last message, so a reply goes by that one and not by the row.
         """
         messages = self._messages
-        start, end, behind = self.rows[number]
+        _, start, end = self.rows[number]
         if end - start == 1:
             states: Sequence[Opaque] = ()
             for block in messages[start].blocks:
@@ -251,70 +239,70 @@ class _Conversation:
             for state in states:
                 # An id may be one that bardo gave, which no reply is kept under.
                 if len(state.data) >= _TELLING_STATE and state.kind != "id":
-                    telling, others = _state_keys(states)
-                    return [TurnKeys(start, states=telling, others=others)]
-            return [_turn(start, self._model, *self._before(number), self._link(number))]
+                    return [TurnKeys(start, "", "", "", "", (), *_state_keys(states))]
         before, loosely_before = self._before(number)
-        said, loosely_said = _said_since(messages[behind:start])
+        said, loosely_said, content = self._link(number)
+        together = _turn(
+            start, self._model, Behind(before, said), content, self._exact[number], loosely_before, self._loose[number]
+        )
+        if end - start == 1:
+            return [together]
         exactly, loosely = Behind(before, said), Behind(loosely_before, loosely_said)
         found: list[TurnKeys] = []
         for place in range(start, end):
             content = _turn_content(messages[place].blocks)
-            link = _link(exactly.said, loosely.said, content)
-            found.append(_turn(place, self._model, exactly.before, loosely.before, link))
-            exactly, loosely = _continued(exactly, loosely, link)
-        together = _turn(start, self._model, before, loosely_before, self._link(number))
-        found.append(msgspec.structs.replace(together, messages=end - start))
-        return found
+            exact, loose = _links(exactly.said, loosely.said, content)
+            found.append(_turn(place, self._model, exactly, content, exact, loosely.before, loose))
+            exactly, loosely = _continued(exactly, exact), _continued(loosely, loose)
+        return [*found, msgspec.structs.replace(together, messages=end - start)]
 
     def end(self) -> tuple[Behind, Behind]:
         """Return what the next reply stands behind: what follows the last row, or that row's messages where nothing does."""
         rows, messages = self.rows, self._messages
-        ends_with_a_row = bool(rows) and rows[-1].end == len(messages)
-        number = len(rows) - ends_with_a_row
-        last = rows[-1].behind if ends_with_a_row else rows[-1].end if rows else 0
-        start = rows[-1].start if ends_with_a_row else len(messages)
+        number, last, start = len(rows), rows[-1][2] if rows else 0, len(messages)
+        if rows and last == start:
+            number, (last, start, _) = number - 1, rows[-1]
         before, loosely_before = self._before(number)
         said, loosely_said = _said_since(messages[last:start])
         exactly, loosely = Behind(before, said), Behind(loosely_before, loosely_said)
         for message in messages[start:]:
-            link = _link(exactly.said, loosely.said, _turn_content(message.blocks))
-            exactly, loosely = _continued(exactly, loosely, link)
+            exact, loose = _links(exactly.said, loosely.said, _turn_content(message.blocks))
+            exactly, loosely = _continued(exactly, exact), _continued(loosely, loose)
         return exactly, loosely
 
     def _before(self, number: int) -> tuple[Texts, Texts]:
         """Return the digests of what stands before a row, as it is and without what clients change."""
         first = max(0, number - _BEFORE)
-        if first and not self._head[0]:
-            said, loosely = _said_since(self._messages[: self.rows[0].start])
-            self._head = _digest_of(said), _digest_of(loosely)
-        exact_head, loose_head = self._head if first else ("", "")
-        links = [self._links[place] or self._link(place) for place in range(first, number)]
-        count = str(number)
-        return (
-            (self._begin, count, exact_head, *[link.exact for link in links]),
-            (self._begin, count, loose_head, *[link.loose for link in links]),
-        )
+        if first and not self._heads[0]:
+            said, loosely = _said_since(self._messages[: self.rows[0][1]])
+            self._heads = _digest_of(said), _digest_of(loosely)
+        if "" in self._exact[first:number]:
+            for place in range(first, number):
+                if not self._exact[place]:
+                    self._link(place)
+        exact, loose = self._heads if first else ("", "")
+        begin, count = self._begin, str(number)
+        return (begin, count, exact, *self._exact[first:number]), (begin, count, loose, *self._loose[first:number])
 
-    def _link(self, number: int) -> _Link:
-        link = self._links[number]
-        if link is None:
-            start, end, behind = self.rows[number]
-            messages = self._messages
-            row = messages[start] if end - start == 1 else joined_messages(messages[start:end])
-            link = self._links[number] = _link(*_said_since(messages[behind:start]), _turn_content(row.blocks))
-        return link
+    def _link(self, number: int) -> tuple[Texts, Texts, _TurnContent]:
+        """Make the digests of a row, and return what they are of: what was said since the row before, in both ways, and what it says."""
+        behind, start, end = self.rows[number]
+        messages = self._messages
+        row = messages[start] if end - start == 1 else joined_messages(messages[start:end])
+        said, loosely_said = _said_since(messages[behind:start])
+        content = _turn_content(row.blocks)
+        self._exact[number], self._loose[number] = _links(said, loosely_said, content)
+        return said, loosely_said, content
 
 
-def _link(said: Texts, loosely_said: Texts, content: _TurnContent) -> _Link:
+def _links(said: Texts, loosely_said: Texts, content: _TurnContent) -> tuple[str, str]:
     text, calls, ids, _ = content
-    exact = _digest_of((*said, text, *calls, *ids))
-    return _Link(exact, _digest_of((*loosely_said, *_loose_turn(text, calls))), said, content)
+    return _digest_of((*said, text, *calls, *ids)), _digest_of((*loosely_said, *_loose_turn(text, calls)))
 
 
-def _continued(exactly: Behind, loosely: Behind, link: _Link) -> tuple[Behind, Behind]:
+def _continued(behind: Behind, link: str) -> Behind:
     """Return what stands behind a message of the model that another of it follows."""
-    return Behind((*exactly.before, link.exact), ("0",)), Behind((*loosely.before, link.loose), ("0",))
+    return Behind((*behind.before, link), ("0",))
 
 
 def _said_since(messages: Sequence[Message]) -> tuple[Texts, Texts]:
@@ -329,17 +317,25 @@ def _said_since(messages: Sequence[Message]) -> tuple[Texts, Texts]:
     speaker = ""
     for message in messages:
         role = message.role
-        is_system = role == "system"
         said.append(role)
         for block in message.blocks:
-            if type(block) is ToolResultBlock:
+            is_result = type(block) is ToolResultBlock
+            if is_result:
                 said.append("result")
-                result = [_add_part(part, said) for part in block.content]
-                if not is_system:
-                    results.add(result[0] if len(result) == 1 else "".join(result))
+            texts: list[str] = []
+            for part in block.content if is_result else (block,):  # type: ignore[union-attr]
+                if type(part) is TextBlock:
+                    said += ("text", part.text)
+                    texts.append(_without_space(part.text))
+                else:
+                    parts = _prompt(part)
+                    said += parts
+                    texts.append("\0".join(parts))
+            if role == "system":
                 continue
-            text = _add_part(block, said)
-            if is_system:
+            text = texts[0] if len(texts) == 1 else "".join(texts)
+            if is_result:
+                results.add(text)
                 continue
             if role != speaker:
                 speaker = role
@@ -347,16 +343,6 @@ def _said_since(messages: Sequence[Message]) -> tuple[Texts, Texts]:
                 loosely.append(f" {role} ")
             loosely.append(text)
     return (str(len(said)), *said), (str(len(results)), "".join(loosely), *sorted(results))
-
-
-def _add_part(block: Block, said: list[str]) -> str:
-    """Add what a block of a prompt says, and return it without what clients change: a text without its space, anything else as it is."""
-    if type(block) is TextBlock:
-        said += ("text", block.text)
-        return _without_space(block.text)
-    parts = _prompt(block)
-    said += parts
-    return "\0".join(parts)
 
 
 def _loose_turn(text: str, calls: Sequence[str]) -> Sequence[str]:
@@ -433,16 +419,17 @@ def has_state(message: Message) -> bool:
     return False
 
 
-def _turn(place: int, model: str, before: Texts, loosely_before: Texts, link: _Link) -> TurnKeys:
-    text, calls, ids, states = link.content
+def _turn(
+    place: int, model: str, exactly: Behind, content: _TurnContent, exact: str, loosely_before: Texts, loose: str
+) -> TurnKeys:
+    text, calls, ids, states = content
     unnamed = bool(ids) and not any(ids)
-    exactly = Behind(before, link.said)
     return TurnKeys(
         place,
-        "m" + _digest_of((*before, link.exact)),
+        "m" + _digest_of((*exactly.before, exact)),
         exactly.key("u", (text, *calls)) if unnamed else "",
         exactly.key("a", (model, text, *calls)) if unnamed else "",
-        "l" + _digest_of((*loosely_before, link.loose)),
+        "l" + _digest_of((*loosely_before, loose)),
         _call_keys(ids, calls) if ids else (),
         *(_state_keys(states) if states else _NO_STATES),
         1,
