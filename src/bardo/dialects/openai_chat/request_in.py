@@ -13,7 +13,7 @@ from bardo.dialects.shared.control_fields import read_thinking, whole_number, wi
 from bardo.dialects.shared.json_values import JsonObject, JsonValue, decode_object, kind_of, required, take
 from bardo.dialects.shared.media import picture_or_document, read_file, split_data_url
 from bardo.dialects.shared.options import read_options
-from bardo.dialects.shared.structs import OTHERS, Unknown, Wire, as_it_came, carried, carried_fields, read
+from bardo.dialects.shared.structs import OTHERS, Unknown, as_it_came, carried, carried_fields, read
 from bardo.dialects.shared.tools import with_allowed_tools
 from bardo.values.blocks import (
     Block,
@@ -109,39 +109,44 @@ def _message(message: wire.Message, at: str) -> Message:
     if role is None:
         known = ", ".join(sorted(_ROLES))
         raise InvalidRequest(f"{at}.role is {message.role!r}", hint=f"use one of {known}", param=f"{at}.role")
-    if message.role in ("tool", "function"):
-        return Message(role, (_tool_result(message, at),))
+    # Of a long history most messages have no fields that are only carried, and nobody is called to find that.
+    plain = message.name is None and message.annotations is None and message.audio is None and message.others is None
+    rest = None if plain else carried_fields(message)
+    if message.role == "tool" or message.role == "function":
+        return Message(role, (_tool_result(message, rest, at),))
     blocks = _content(message.content)
-    more: JsonObject = {}
     if message.extra_content is not None:
         states, extra = decode_states(message.extra_content)
         blocks = _with_states(blocks, states) if states else blocks
-        more = {"extra_content": extra} if extra else {}
+        rest = {**(rest or {}), "extra_content": extra} if extra else rest
     if message.refusal:
         blocks.append(RefusalBlock(message.refusal))
-    thoughts = _reasoning(message)
-    if thoughts or message.tool_calls or message.function_call is not None:
-        blocks = interleaved(thoughts, blocks, _calls(message, at))
-    return Message(role, tuple(blocks), _carried_with(message, more) if more else carried(message, NAME))
+    calls = [_call(call, at, place) for place, call in enumerate(message.tool_calls)] if message.tool_calls else []
+    older = message.function_call
+    if older is not None and older != wire.OlderCall():
+        if older.name is None:
+            raise InvalidRequest(f"{at}.function_call.name is required", param=f"{at}.function_call.name")
+        form = Carried(NAME, {"function_call": True})
+        calls.append(ToolCallBlock(id="", name=older.name, arguments=older.arguments or "", carried=form))
+    if message.reasoning_details or message.thinking_blocks:
+        blocks = interleaved(_details(message), blocks, calls)
+    else:
+        if text := message.reasoning_content or message.reasoning:
+            form_of = "reasoning_content" if message.reasoning_content else "reasoning"
+            blocks.insert(0, ReasoningBlock(text=text, format=form_of))
+        blocks += calls
+    return Message(role, tuple(blocks), Carried(NAME, rest) if rest else None)
 
 
-def _carried_with(struct: Wire, more: JsonObject) -> Carried | None:
-    """Return what is only carried of a struct, and more than that."""
-    fields = {**(carried_fields(struct) or {}), **more}
-    return Carried(NAME, fields) if fields else None
-
-
-def _reasoning(message: wire.Message) -> list[PlacedDetail]:
-    """Return the thinking a client gives back: of the details, else of the first plain field; state alone goes with plain text."""
-    details, blocks = message.reasoning_details, message.thinking_blocks
+def _details(message: wire.Message) -> list[PlacedDetail]:
+    """Return the thinking of details that a client gives back, and the plain field's before it; state alone goes with plain text."""
+    details = message.reasoning_details
     if isinstance(details, str):
-        return [PlacedDetail(ReasoningBlock(text=details, format="reasoning_details"))] if details else []
+        return [PlacedDetail(ReasoningBlock(text=details, format="reasoning_details"))]
     text, name = message.reasoning_content, "reasoning_content"
     if not text:
         text, name = message.reasoning or "", "reasoning"
-    if not details and not blocks:
-        return [PlacedDetail(ReasoningBlock(text=text, format=name))] if text else []
-    placed = decode_details(details or ThinkingBlocks().pieces(blocks or ()))
+    placed = decode_details(details or ThinkingBlocks().pieces(message.thinking_blocks or ()))
     readable = [one.block.readable for one in placed if one.block.readable]
     if not text or readable:
         before = plain_before(text, readable)
@@ -150,68 +155,53 @@ def _reasoning(message: wire.Message) -> list[PlacedDetail]:
     return [PlacedDetail(ReasoningBlock(text=text, format=placed[0].block.format if placed else name, opaque=states))]
 
 
-def _calls(message: wire.Message, at: str) -> list[Block]:
-    blocks = [_call(call, f"{at}.tool_calls[{place}]") for place, call in enumerate(message.tool_calls or ())]
-    older = message.function_call
-    if older is not None and older != wire.OlderCall():
-        if older.name is None:
-            raise InvalidRequest(f"{at}.function_call.name is required", param=f"{at}.function_call.name")
-        form = Carried(NAME, {"function_call": True})
-        blocks.append(ToolCallBlock(id="", name=older.name, arguments=older.arguments or "", carried=form))
-    return blocks
-
-
-def _call(call: wire.Call, at: str) -> Block:
+def _call(call: wire.Call, at: str, place: int) -> Block:
     custom = call.type == "custom"
     said = call.custom if custom else call.function
     if said is None:
         return UnknownBlock(NAME, {"tool_call": as_it_came(call)})
     text = said.input if isinstance(said, wire.Custom) else said.arguments
     if text is not None and not isinstance(text, str):
-        place = f"{at}.custom.input" if custom else f"{at}.function.arguments"
+        where = f"{at}.tool_calls[{place}]." + ("custom.input" if custom else "function.arguments")
         hint = "arguments are JSON text, not JSON" if isinstance(text, dict) else ""
-        raise InvalidRequest(f"{place} must be a string, not {kind_of(text)}", hint=hint, param=place)
-    rest: JsonObject = {}
+        raise InvalidRequest(f"{where} must be a string, not {kind_of(text)}", hint=hint, param=where)
+    rest = None if call.others is None else carried_fields(call)
     states: tuple[Opaque, ...] = ()
-    if more := carried_fields(said):
-        rest["function"] = more
+    if said.others is not None and (more := carried_fields(said)):
+        rest = {**(rest or {}), "function": more}
     if call.extra_content is not None:
         states, extra = decode_states(call.extra_content)
-        if extra:
-            rest["extra_content"] = extra
+        rest = {**(rest or {}), "extra_content": extra} if extra else rest
     if custom:
-        rest["type"] = "custom"
+        rest = {**(rest or {}), "type": "custom"}
     return ToolCallBlock(
         id=call.id or "",
         name=said.name,
         arguments=text or "",
         opaque=states,
-        carried=_carried_with(call, rest) if rest else carried(call, NAME),
+        carried=Carried(NAME, rest) if rest else None,
     )
 
 
-def _tool_result(message: wire.Message, at: str) -> ToolResultBlock:
+def _tool_result(message: wire.Message, rest: JsonObject | None, at: str) -> ToolResultBlock:
     older = message.role == "function"
     name, call_id = message.name, message.tool_call_id
     if (name if older else call_id) is None:
         missing = f"{at}.name" if older else f"{at}.tool_call_id"
         raise InvalidRequest(f"{missing} is required", param=missing)
-    rest = carried(message, NAME)
     if older and rest is not None:
         # The older form has the name in its place.
-        left = {field: value for field, value in rest.fields.items() if field != "name"}
-        rest = Carried(NAME, left) if left else None
-    content: list[ResultPart] = []
-    for place, block in enumerate(_content(message.content)):
+        rest = {field: value for field, value in rest.items() if field != "name"}
+    content = _content(message.content)
+    for place, block in enumerate(content):
         if not isinstance(block, ResultPart):
             place_of = f"{at}.content[{place}]"
             raise InvalidRequest(f"{place_of} cannot stand in the result of a tool", param=place_of)
-        content.append(block)
     return ToolResultBlock(
         call_id="" if older else call_id or "",
-        name=take(name or "", str, f"{at}.name"),
-        content=tuple(content),
-        carried=rest,
+        name=take(name, str, f"{at}.name") if name else "",
+        content=tuple(content),  # type: ignore[arg-type]
+        carried=Carried(NAME, rest) if rest else None,
     )
 
 
