@@ -2,6 +2,8 @@
 
 Every block may carry opaque state (signatures, ciphertext) and fields of its dialect that bardo has no word for; both come
 back out when the block returns to the dialect they belong to.
+
+What they hold is texts and JSON, which has no cycles, so that no collector looks through the blocks of long histories (`gc=False`).
 """
 
 from __future__ import annotations
@@ -37,14 +39,14 @@ class Opaque(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     origin: Origin | None = None
 
 
-class Carried(msgspec.Struct, frozen=True):
+class Carried(msgspec.Struct, frozen=True, gc=False):
     """Fields of one dialect that bardo passes on without understanding them."""
 
     dialect: str
     fields: dict[str, Any]
 
 
-class TextBlock(msgspec.Struct, frozen=True, tag="text", omit_defaults=True):
+class TextBlock(msgspec.Struct, frozen=True, gc=False, tag="text", omit_defaults=True):
     """Text of a prompt or an answer."""
 
     text: str
@@ -52,7 +54,7 @@ class TextBlock(msgspec.Struct, frozen=True, tag="text", omit_defaults=True):
     carried: Carried | None = None
 
 
-class ImageBlock(msgspec.Struct, frozen=True, tag="image", kw_only=True, omit_defaults=True):
+class ImageBlock(msgspec.Struct, frozen=True, gc=False, tag="image", kw_only=True, omit_defaults=True):
     """A picture: base64 `data` of `media_type`, or a `url`."""
 
     media_type: str = ""
@@ -62,7 +64,7 @@ class ImageBlock(msgspec.Struct, frozen=True, tag="image", kw_only=True, omit_de
     carried: Carried | None = None
 
 
-class DocumentBlock(msgspec.Struct, frozen=True, tag="document", kw_only=True, omit_defaults=True):
+class DocumentBlock(msgspec.Struct, frozen=True, gc=False, tag="document", kw_only=True, omit_defaults=True):
     """A document: base64 `data` of `media_type`, a `url`, or plain `text`. `name` is its file name or title.
     `source` is where its text was found: it is a result of the caller's own search then, which an answer may cite.
 
@@ -78,7 +80,7 @@ class DocumentBlock(msgspec.Struct, frozen=True, tag="document", kw_only=True, o
     carried: Carried | None = None
 
 
-class ReasoningBlock(msgspec.Struct, frozen=True, tag="reasoning", kw_only=True, omit_defaults=True):
+class ReasoningBlock(msgspec.Struct, frozen=True, gc=False, tag="reasoning", kw_only=True, omit_defaults=True):
     """One stretch of thinking: full `text`, or `summary` parts, or only opaque state.
 
     `format` is the provider format it came in, by OpenRouter's names where those exist (`anthropic-claude-v1`,
@@ -97,7 +99,7 @@ class ReasoningBlock(msgspec.Struct, frozen=True, tag="reasoning", kw_only=True,
         return self.text or "\n\n".join(self.summary)
 
 
-class ToolCallBlock(msgspec.Struct, frozen=True, tag="tool_call", kw_only=True, omit_defaults=True):
+class ToolCallBlock(msgspec.Struct, frozen=True, gc=False, tag="tool_call", kw_only=True, omit_defaults=True):
     """A call the model asks for. `arguments` is the JSON text exactly as the model wrote it.
 
     `own_id`: the provider that the call goes back to is known to have given it this id; False says nothing. `complete` False: no more of
@@ -113,14 +115,14 @@ class ToolCallBlock(msgspec.Struct, frozen=True, tag="tool_call", kw_only=True, 
     complete: bool = True
 
 
-class RefusalBlock(msgspec.Struct, frozen=True, tag="refusal", omit_defaults=True):
+class RefusalBlock(msgspec.Struct, frozen=True, gc=False, tag="refusal", omit_defaults=True):
     """The model declined, in words."""
 
     text: str
     carried: Carried | None = None
 
 
-class UnknownBlock(msgspec.Struct, frozen=True, tag="unknown"):
+class UnknownBlock(msgspec.Struct, frozen=True, gc=False, tag="unknown"):
     """A whole block of a dialect that has no counterpart here: a server tool's result, audio, an uploaded file."""
 
     dialect: str
@@ -131,7 +133,7 @@ ResultPart = TextBlock | ImageBlock | DocumentBlock | UnknownBlock
 """What may stand in the result of a tool."""
 
 
-class ToolResultBlock(msgspec.Struct, frozen=True, tag="tool_result", kw_only=True, omit_defaults=True):
+class ToolResultBlock(msgspec.Struct, frozen=True, gc=False, tag="tool_result", kw_only=True, omit_defaults=True):
     """What a tool gave back for the call `call_id`."""
 
     call_id: str

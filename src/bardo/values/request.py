@@ -62,7 +62,7 @@ Operation = Literal["generate", "complete", "embed", "count_tokens", "compact"]
 Role = Literal["system", "user", "assistant"]
 
 
-class Message(msgspec.Struct, frozen=True):
+class Message(msgspec.Struct, frozen=True, gc=False):
     """One turn. Tool results are blocks of a `user` message; an OpenAI `developer` message is `system` here."""
 
     role: Role

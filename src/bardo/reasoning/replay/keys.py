@@ -57,7 +57,7 @@ _encode = msgspec.json.Encoder(order="sorted").encode
 Texts = tuple[str, ...]
 
 
-class Behind(msgspec.Struct, frozen=True):
+class Behind(msgspec.Struct, frozen=True, gc=False):
     """What a turn stands behind: digests of the conversation `before` the last turn and of that one, and what was `said` since then."""
 
     before: Texts
@@ -68,7 +68,7 @@ class Behind(msgspec.Struct, frozen=True):
         return kind + _digest_of((*self.before, _digest_of((*self.said, *turn))))
 
 
-class TurnKeys(msgspec.Struct, frozen=True):
+class TurnKeys(msgspec.Struct, frozen=True, gc=False):
     """The keys of one assistant message, or of so many `messages` in a row, of which `place` is the first.
 
     `exact` holds the ids of its calls, `unnamed` does not and is empty where the client says ids, as is `of_model`, which holds the name
@@ -98,7 +98,7 @@ class TurnKeys(msgspec.Struct, frozen=True):
         return (*named, *self.calls, *self.states, *self.others)
 
 
-class History(msgspec.Struct, frozen=True):
+class History(msgspec.Struct, frozen=True, gc=False):
     """The keys of the turns of a conversation, and what its next reply stands behind: as it is, and without what clients change.
 
     `truncated`: the conversation's beginning is not there, and may be another's. `model` is the name that was asked for.
