@@ -193,22 +193,35 @@ class _InputReader:
             value: Wire = msgspec.convert(fields, struct)
         except msgspec.ValidationError:
             value = read(fields, struct, f"{at}[{place}]")
-        match value:
-            case wire.Message() as message:
-                self._message(message, f"{at}[{place}]")
-            case wire.Reasoning() as thought:
-                self._reasoning(thought)
-            case wire.FunctionCall() as call:
-                self._names[call.call_id] = call.name
-                self._say(_call(call, call.arguments or "", _additional(call)))
-            case wire.CustomToolCall() as call:
-                self._names[call.call_id] = call.name
-                arguments = encode_json({INPUT: call.input}).decode()
-                self._say(_call(call, arguments, {"type": "custom_tool_call", **_additional(call)}))
-            case wire.CustomToolCallOutput() as result:
-                self._result(result, {"type": "custom_tool_call_output", **_additional(result)})
-            case wire.FunctionCallOutput() as result:
-                self._result(result, _additional(result))
+        if isinstance(value, wire.Message):
+            self._message(value, at, place)
+        elif isinstance(value, wire.Reasoning):
+            self._reasoning(value)
+        elif isinstance(value, wire.Call):
+            self._names[value.call_id] = value.name
+            additional = _additional(value)
+            if isinstance(value, wire.CustomToolCall):
+                arguments = encode_json({INPUT: value.input}).decode()
+                additional = {"type": "custom_tool_call", **additional}
+            else:
+                arguments = value.arguments or ""  # type: ignore[attr-defined]
+            self._end_results()
+            self._turn.append(
+                ToolCallBlock(id=value.call_id, name=value.name, arguments=arguments, carried=_carried(additional))
+            )
+        elif isinstance(value, wire.FunctionCallOutput):
+            additional = _additional(value)
+            if isinstance(value, wire.CustomToolCallOutput):
+                additional = {"type": "custom_tool_call_output", **additional}
+            self._end_turn()
+            self._results.append(
+                ToolResultBlock(
+                    call_id=value.call_id,
+                    name=self._names.get(value.call_id, ""),
+                    content=_blocks(value.output, answer=False),  # type: ignore[arg-type]
+                    carried=_carried(additional),
+                )
+            )
 
     def finish(self) -> list[Message]:
         """Return the messages."""
@@ -217,8 +230,7 @@ class _InputReader:
         return self._messages
 
     def _say(self, *blocks: Block | Carrier) -> None:
-        if self._results:
-            self._end_results()
+        self._end_results()
         self._turn += blocks
 
     def _end_turn(self) -> None:
@@ -233,9 +245,10 @@ class _InputReader:
             self._messages.append(Message("user", tuple(self._results)))
             self._results = []
 
-    def _message(self, item: wire.Message, at: str) -> None:
+    def _message(self, item: wire.Message, at: str, place: int) -> None:
         if item.role not in _ROLES:
-            raise InvalidRequest(f"{at}.role must be one of {', '.join(_ROLES)}", param=f"{at}.role")
+            where = f"{at}[{place}].role"
+            raise InvalidRequest(f"{where} must be one of {', '.join(_ROLES)}", param=where)
         blocks = _blocks(item.content, answer=item.role == "assistant")
         additional = _additional(item)
         if item.role == "assistant":
@@ -327,17 +340,6 @@ class _InputReader:
             arguments = encode_json(item.get("arguments") or {}).decode()
             self._say(ToolCallBlock(id=call_id, name=SEARCH, arguments=arguments, carried=carried))
 
-    def _result(self, item: wire.FunctionCallOutput, additional: JsonObject) -> None:
-        self._end_turn()
-        self._results.append(
-            ToolResultBlock(
-                call_id=item.call_id,
-                name=self._names.get(item.call_id, ""),
-                content=_blocks(item.output, answer=False),  # type: ignore[arg-type]
-                carried=_carried(additional),
-            )
-        )
-
 
 _ROLES: dict[str, Role] = {"user": "user", "system": "system", "developer": "system", "assistant": "assistant"}
 _SEARCH = frozenset({"type", "call_id", "arguments"})
@@ -401,10 +403,6 @@ def _without_made_id(fields: JsonObject) -> JsonObject:
     if isinstance(own, str) and is_made(own):
         del fields["id"]
     return fields
-
-
-def _call(item: wire.Call, arguments: str, additional: JsonObject) -> ToolCallBlock:
-    return ToolCallBlock(id=item.call_id, name=item.name, arguments=arguments, carried=_carried(additional))
 
 
 def _with_sealed(blocks: tuple[Block, ...], sealed: SealContent) -> tuple[Block, ...]:

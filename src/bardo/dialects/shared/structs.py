@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import cache
-from operator import attrgetter
 from types import UnionType
 from typing import Any, ClassVar, NoReturn, TypeVar, Union, get_args, get_origin, get_type_hints, overload
 
@@ -97,22 +96,13 @@ def wrong_field(problem: msgspec.ValidationError) -> tuple[str, str]:
 
 def carried_fields(struct: Wire) -> dict[str, Any] | None:
     """Return the fields of a struct that are only carried, without those that are null; None where there are none."""
-    if struct.others is None and not struct.CARRIED:
-        return None
-    names, find = _carried_by(type(struct))
-    values = find(struct)
-    if values.count(None) == len(values):
-        return None
-    fields = {name: value for name, value in zip(names, values, strict=False) if value is not None}
+    fields: dict[str, Any] = {}
+    for name in struct.CARRIED:
+        if (value := getattr(struct, name)) is not None:
+            fields[name] = value
     if struct.others is not None:
         fields.update((name, value) for name, value in struct.others.items() if value is not None)
     return fields or None
-
-
-@cache
-def _carried_by(kind: type[Wire]) -> tuple[tuple[str, ...], Callable[[Wire], tuple[Any, ...]]]:
-    # Two names at least: of one, `attrgetter` gives the bare value.
-    return kind.CARRIED, attrgetter(*kind.CARRIED, "others") if kind.CARRIED else lambda struct: (struct.others,)
 
 
 def carried(value: Wire | dict[str, Any] | None, dialect: str) -> Carried | None:
