@@ -300,7 +300,8 @@ def _messages(contents: list[wire.Content] | wire.Content) -> tuple[Message, ...
     role: Role = "user"
     fields: JsonObject = {}
     for place, content in enumerate([contents] if isinstance(contents, wire.Content) else contents):
-        own_role, own_fields = content.role or "user", carried_fields(content) or {}
+        own_role = content.role or "user"
+        own_fields = {} if content.others is None else carried_fields(content) or {}
         if own_role not in _ROLES:
             at = f"contents[{place}].role"
             raise InvalidRequest(f"{at} {own_role!r:.60} is unknown", hint="use `user` or `model`", param=at)
@@ -334,8 +335,7 @@ class _PartsReader:
 
     def read(self, parts: list[wire.Part | str] | wire.Part | str | None) -> None:
         """Take the parts of one content."""
-        listed = parts if isinstance(parts, list) else () if parts is None else (parts,)
-        for place, part in enumerate(listed):
+        for place, part in enumerate(parts if isinstance(parts, list) else () if parts is None else (parts,)):
             if place and self._texts:
                 self._end_text()
             self._part(wire.Part(text=part) if isinstance(part, str) else part)
@@ -347,11 +347,15 @@ class _PartsReader:
         return tuple(self._blocks)
 
     def _part(self, part: wire.Part) -> None:
-        text, signature, fields = part.text, part.thought_signature, carried_fields(part) or {}
-        opaque, sealed = opaque_of(signature) if signature and signature not in NO_SIGNATURES else ((), False)
+        text, signature = part.text, part.thought_signature
+        fields = {} if part.others is None else carried_fields(part) or {}
+        opaque: tuple[Opaque, ...] = ()
+        sealed = False
         if signature in NO_SIGNATURES:
             # Gemini CLI writes this at calls whose thoughts it dropped: it is no state, and no reply is known by it.
             fields = _signed(fields, signature)
+        elif signature:
+            opaque, sealed = opaque_of(signature)
         if part.thought and text is not None:
             self._end_text()
             self._thoughts.append(text)
@@ -362,16 +366,15 @@ class _PartsReader:
             self._end_thinking()
         if part.thought:
             fields["thought"] = True
+        if text is not None and part.function_call is None and part.function_response is None:
+            self._text(text, opaque, fields, sealed=sealed)
+            return
+        self._end_text()
         if part.function_call is not None:
-            self._end_text()
             self._blocks.append(self._call(part.function_call, opaque, fields))
         elif part.function_response is not None:
-            self._end_text()
             self._blocks.append(self._result(part.function_response, _signed(fields, signature)))
-        elif text is not None:
-            self._text(text, opaque, fields, sealed=sealed)
         else:
-            self._end_text()
             self._blocks.append(_medium(part, _signed(fields, signature)))
 
     def _text(self, text: str, opaque: tuple[Opaque, ...], fields: JsonObject, *, sealed: bool) -> None:
@@ -412,7 +415,7 @@ class _PartsReader:
         )
 
     def _call(self, call: wire.FunctionCall, opaque: tuple[Opaque, ...], fields: JsonObject) -> ToolCallBlock:
-        inside = carried_fields(call) or {}
+        inside = {} if call.others is None else carried_fields(call) or {}
         if not call.id:
             # bardo needs an id, and must not send what Google did not say.
             inside["id"] = None
@@ -427,24 +430,22 @@ class _PartsReader:
         )
 
     def _result(self, result: wire.FunctionResponse, fields: JsonObject) -> ToolResultBlock:
-        inside, call_id = carried_fields(result) or {}, self._calls.answered(result.name, result.id)
+        inside = {} if result.others is None else carried_fields(result) or {}
+        call_id = self._calls.answered(result.name, result.id)
         if not result.id or result.id != call_id:
             inside["id"] = None
         if inside:
             fields["functionResponse"] = inside
         # What stands alone under `output` or `error` is the result, else the object itself.
         response = result.response or {}
-        alone = next(iter(response.items())) if len(response) == 1 else ("", None)
-        is_error = alone[0] == "error"
-        if alone[0] in ("output", "error") and isinstance(alone[1], str) and not is_object(alone[1]):
-            text = alone[1]
-        else:
-            text = encode_json(response).decode()
+        name, alone = next(iter(response.items())) if len(response) == 1 else ("", None)
+        is_text = name in ("output", "error") and isinstance(alone, str) and not is_object(alone)
+        text = alone if is_text else encode_json(response).decode()
         return ToolResultBlock(
             call_id=call_id,
             name=result.name,
             content=(TextBlock(text), *[_medium(part, carried_fields(part) or {}) for part in result.parts or ()]),
-            is_error=is_error,
+            is_error=name == "error",
             carried=Carried(NAME, fields) if fields else None,
         )
 
