@@ -439,8 +439,9 @@ class _PartsReader:
         # What stands alone under `output` or `error` is the result, else the object itself.
         response = result.response or {}
         name, alone = next(iter(response.items())) if len(response) == 1 else ("", None)
-        is_text = name in ("output", "error") and isinstance(alone, str) and not is_object(alone)
-        text = alone if is_text else encode_json(response).decode()
+        text = alone if name in ("output", "error") and isinstance(alone, str) else ""
+        if not text or is_object(text):
+            text = encode_json(response).decode()
         return ToolResultBlock(
             call_id=call_id,
             name=result.name,
