@@ -62,43 +62,44 @@ class ContentWriter:
             calls = [block for block in message.blocks if type(block) is ToolCallBlock]
             for call in calls:
                 self._calls[call.id] = call
-            written = [(block, self._block(block)) for block in message.blocks]
-            parts = [part for _, some in written for part in some]
+            written = [self._block(block) for block in message.blocks]
+            parts = written[0] if len(written) == 1 else [part for some in written for part in some]
             if not parts:
                 continue
             if message.role == "system":
                 self._losses.lose_each("messages.role", "system", "only the first messages can be system", sent="user")
             role = "model" if message.role == "assistant" else "user"
-            content: Part = {"role": role, "parts": parts, **fields_for(NAME, message.carried)}
+            content: Part = {"role": role, "parts": parts}
+            if message.carried is not None:
+                content |= fields_for(NAME, message.carried)
             if self._own or role == "model":
                 contents += turn.contents()
                 contents.append(content)
                 turn = _UserTurn([call.id for call in calls], after=turn)
             else:
-                turn.add(content, written)
+                turn.add(content, message.blocks, written)
         contents += turn.contents()
         if self._signed:
             self._mark_unsigned(contents)
         return ({"parts": system} if system else None), contents
 
     def _block(self, block: Block) -> list[Part]:
-        match block:
-            case TextBlock():
-                opaque = self._own_state(block.opaque, "text") if block.opaque else ()
-                fields = fields_for(NAME, block.carried)
-                if block.text or opaque or fields or self._own:
-                    return [text_part(block.text, fields=fields, opaque=opaque)]
-                return []
-            case RefusalBlock():
-                return [text_part(block.text)]
-            case ReasoningBlock():
-                return self._thoughts(block)
-            case ToolCallBlock():
-                return [self._call(block)]
-            case ToolResultBlock():
-                return self._result(block)
-            case ImageBlock() | DocumentBlock() | UnknownBlock():
-                return _medium(block)
+        kind = type(block)
+        if kind is ToolResultBlock:
+            return self._result(block)  # type: ignore[arg-type]
+        if kind is ToolCallBlock:
+            return [self._call(block)]  # type: ignore[arg-type]
+        if kind is ReasoningBlock:
+            return self._thoughts(block)  # type: ignore[arg-type]
+        if isinstance(block, TextBlock):
+            opaque = self._own_state(block.opaque, "text") if block.opaque else ()
+            fields = fields_for(NAME, block.carried)
+            if block.text or opaque or fields or self._own:
+                return [text_part(block.text, fields=fields, opaque=opaque)]
+            return []
+        if isinstance(block, RefusalBlock):
+            return [text_part(block.text)]
+        return _medium(block)  # type: ignore[arg-type]
 
     def _own_state(self, states: Sequence[Opaque], what: str) -> tuple[Opaque, ...]:
         """Keep Gemini's last signature; report the others: a part has one, and a client may have joined several texts to one."""
@@ -114,7 +115,7 @@ class ContentWriter:
         return tuple(Opaque("signature", state.data, FORMAT) for state in own[-1:])
 
     def _thoughts(self, block: ReasoningBlock) -> list[Part]:
-        formats = {state.format for state in block.opaque} or {block.format}
+        formats = [state.format for state in block.opaque] or [block.format]
         if FORMAT not in formats:
             asked = next((name for name in (*sorted(formats), block.format) if name), "unsigned")
             self._losses.lose_each("reasoning", asked, "Gemini takes back only its own thoughts")
@@ -135,7 +136,7 @@ class ContentWriter:
 
     def _result(self, block: ToolResultBlock) -> list[Part]:
         fields = fields_for(NAME, block.carried)
-        beside = [part for one in block.content if not isinstance(one, TextBlock) for part in _medium(one) if part]
+        beside = [part for one in block.content if type(one) is not TextBlock for part in _medium(one) if part]
         response = fields.get("functionResponse", {})
         call = self._calls.get(block.call_id)
         name = (call.name if call is not None else "") or block.name
@@ -143,23 +144,26 @@ class ContentWriter:
             name = "unknown"
             why = "no call in the conversation has this id, and Gemini asks for the function's name"
             self._losses.lose_each("tool_result.name", block.call_id, why, sent=name)
-        inside: Part = {"name": name, "response": self._response(block, [*beside, *(response.get("parts") or ())])}
+        inside: Part = {"name": name, "response": self._response(block, beside, response)}
         if self._own or (call is not None and call.own_id):
             inside["id"] = block.call_id
         if beside and self._signed:
             inside["parts"] = beside
-        inside |= response
-        others = {name: value for name, value in fields.items() if name != "functionResponse"}
-        part = {"functionResponse": {name: value for name, value in inside.items() if value is not None}, **others}
+        part: Part = {"functionResponse": inside}
+        if fields:
+            inside |= response
+            others = {name: value for name, value in fields.items() if name != "functionResponse"}
+            part = {"functionResponse": {name: value for name, value in inside.items() if value is not None}, **others}
         # Models before Gemini 3 know no media inside a result.
         return [part] if self._signed else [part, *beside]
 
-    def _response(self, block: ToolResultBlock, parts: list[Part]) -> Part:
+    def _response(self, block: ToolResultBlock, beside: list[Part], fields: Part) -> Part:
         """Return a result as the object Gemini wants. It may refer to its parts by their names."""
         key, text = "error" if block.is_error else "output", block.text
         found = object_in(text)
         if found is None:
             return {key: text}
+        parts = [*beside, *(fields.get("parts") or ())]
         if _REFERENCE in text and refers_beyond(found, display_names(parts) if self._own else frozenset()):
             # "The referenced name `#/$defs/A` in function_response.response does not match to a display_name in the
             # function_response.parts" (vercel/ai#14369): to Gemini 3 this key names a part, and a schema means something else by it.
@@ -219,15 +223,17 @@ class _UserTurn:
         self._beside: list[Part] = []
         self._content: Part = {}
 
-    def add(self, content: Part, written: list[tuple[Block, list[Part]]]) -> None:
+    def add(self, content: Part, blocks: Sequence[Block], written: Sequence[list[Part]]) -> None:
         """Add a content whose blocks are written so. Of one with results the parts are told apart."""
-        results = [(block.call_id, parts) for block, parts in written if isinstance(block, ToolResultBlock)]
-        if not results:
+        if ToolResultBlock not in map(type, blocks):
             self._contents.append(content)
             return
         self._content = self._content or content
-        self._results += results
-        self._beside += [part for block, parts in written if not isinstance(block, ToolResultBlock) for part in parts]
+        for block, parts in zip(blocks, written, strict=True):
+            if type(block) is ToolResultBlock:
+                self._results.append((block.call_id, parts))
+            else:
+                self._beside += parts
 
     def contents(self) -> list[Part]:
         """Return all contents. Results of calls that the model did not make before this turn are the last of the results."""
