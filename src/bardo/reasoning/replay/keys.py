@@ -94,8 +94,8 @@ class TurnKeys(msgspec.Struct, frozen=True, gc=False):
     @property
     def all(self) -> tuple[str, ...]:
         """Every key."""
-        named = [key for key in (self.exact, self.loose, self.unnamed, self.of_model) if key]
-        return (*named, *self.calls, *self.states, *self.others)
+        named = (self.exact, self.loose, self.unnamed, self.of_model)
+        return tuple(filter(None, (*named, *self.calls, *self.states, *self.others)))
 
 
 class History(msgspec.Struct, frozen=True, gc=False):
@@ -403,7 +403,7 @@ def keys_in(turns: Iterable[TurnKeys]) -> list[str]:
     keys: list[str] = []
     for turn in turns:
         keys += turn.all
-    return list(dict.fromkeys(keys))
+    return [*dict.fromkeys(keys)]
 
 
 def states_of(block: Block) -> tuple[Opaque, ...]:

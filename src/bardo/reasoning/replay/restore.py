@@ -135,20 +135,13 @@ class _Work:
         if record is None and place in self._loop and not self._has_thinking(message):
             why = "the client did not send it, and what is kept has no reply that is certainly this one"
             self.switch.tell("the reasoning behind a tool call", None, why)
-        if (
-            record is None
-            and (place not in self._tools or _any_readable(message.blocks))
-            and not self.switch.sorts(message)
-        ):
-            return message
-        blocks = self._restored(message.blocks, record) if record is not None else None
+        whole = self._restored(message.blocks, record) if record is not None else None
         if record is not None and not self.switch.refusal(record.states, record.origin):
             self.made[place] = record
-        native = record.fields if record is not None and blocks is not None and self._is_native(record) else {}
-        blocks = self.switch.sorted_out(message.blocks) if blocks is None else blocks
+        native = record.fields if record is not None and whole is not None and self._is_native(record) else {}
+        blocks = self.switch.sorted_out(message.blocks) if whole is None else whole
         blocks = self._required(blocks, record) if place in self._tools else blocks
-        same = len(blocks) == len(message.blocks) and all(map(is_, blocks, message.blocks))
-        changed = message if same else msgspec.structs.replace(message, blocks=blocks)
+        changed = message if blocks is message.blocks else msgspec.structs.replace(message, blocks=blocks)
         return _with_fields(changed, native, self._reader.row.dialect) if native else changed
 
     def _restored(self, blocks: tuple[Block, ...], record: ReplyRecord) -> tuple[Block, ...] | None:

@@ -24,7 +24,7 @@ from bardo.values.blocks import (
     ToolResultBlock,
 )
 from bardo.values.degradation import Degradation
-from bardo.values.request import Message, ReasoningPolicy, Request
+from bardo.values.request import ReasoningPolicy, Request
 
 _REFUSED = "this provider refused it"
 OriginOf = Callable[[Opaque], Origin | None]
@@ -49,6 +49,7 @@ class Switch:
         self.reader = reader
         self.rules = rules
         self.degradations: list[Degradation] = []
+        self._told: set[tuple[str, str | None, str]] = set()
         self._origin_of = origin_of
         self._refused = refused
         self._refusals: dict[tuple[str, ...], str] = {}
@@ -75,31 +76,38 @@ class Switch:
             known = self._refusals[key] = "" if own else self.rules.refusal(form, origin, self.reader)
         return known
 
-    def sorts(self, message: Message) -> bool:
-        """Whether any block of a message has state that may not be sent, or is thinking that may not be sent without."""
-        for block in message.blocks:
-            if type(block) is ReasoningBlock or type(block) is TextBlock or type(block) is ToolCallBlock:
-                if block.opaque:
-                    if self.refusal(block.opaque):
-                        return True
-                elif self.signed and type(block) is ReasoningBlock:
-                    return True
-        return False
-
-    def sorted_out(self, blocks: Sequence[Block]) -> tuple[Block, ...]:
-        """Return the blocks of one message without the state that may not be sent."""
-        kept = [self._sorted(block) for block in blocks]
+    def sorted_out(self, blocks: tuple[Block, ...]) -> tuple[Block, ...]:
+        """Return the blocks of one message without the state, and the unsigned thinking, that may not be sent: themselves where all may."""
+        kept: list[Block | None] = [*blocks]
+        without_thinking = False
+        for place, block in enumerate(blocks):
+            if not isinstance(block, TextBlock | ToolCallBlock | ReasoningBlock):
+                continue
+            if not block.opaque:
+                if self.signed and type(block) is ReasoningBlock:
+                    why = "this model refuses thinking without its own signature"
+                    self.tell("thinking without a signature", None, why)
+                    kept[place], without_thinking = None, True
+            elif why := self.refusal(block.opaque):
+                if isinstance(block, ReasoningBlock):
+                    text = block.readable if self.takes_text() else ""
+                    self.tell(self.name(block), "text" if text else None, why)
+                    kept[place] = ReasoningBlock(text=text, format="reasoning_content") if text else None
+                    without_thinking = True
+                else:
+                    self.tell(self.name(block), None, why)
+                    kept[place] = msgspec.structs.replace(block, opaque=())
         if all(map(is_, kept, blocks)):
-            return tuple(blocks)
-        if any(now is not block and isinstance(block, ReasoningBlock) for now, block in zip(kept, blocks, strict=True)):
+            return blocks
+        if without_thinking:
             kept = [_without_id(block, self.rules) for block in kept]
-        return tuple(block for block in kept if block is not None)
+        return tuple([block for block in kept if block is not None])
 
     def tell(self, what: str, sent: str | None, why: str) -> None:
         """Report a difference, once."""
-        degradation = Degradation("reasoning", asked=what, sent=sent, why=why)
-        if degradation not in self.degradations:
-            self.degradations.append(degradation)
+        if (what, sent, why) not in self._told:
+            self._told.add((what, sent, why))
+            self.degradations.append(Degradation("reasoning", asked=what, sent=sent, why=why))
 
     def name(self, block: Block) -> str:
         """Return whose state it is, for a report."""
@@ -107,28 +115,6 @@ class Switch:
             origin = self._origin_of(state)
             return f"{state.format} of {origin.provider}/{origin.model}" if origin else state.format
         return block.format if isinstance(block, ReasoningBlock) else ""
-
-    def _sorted(self, block: Block) -> Block | None:
-        if self._is_unsigned(block):
-            self.tell("thinking without a signature", None, "this model refuses thinking without its own signature")
-            return None
-        states = states_of(block)
-        if not states or not (why := self.refusal(states)):
-            return block
-        if isinstance(block, ReasoningBlock):
-            return self._as_text_block(block, why)
-        self.tell(self.name(block), None, why)
-        assert isinstance(block, TextBlock | ToolCallBlock)
-        return msgspec.structs.replace(block, opaque=())
-
-    def _is_unsigned(self, block: Block) -> bool:
-        """Whether the reader refuses a block because it is thinking without state."""
-        return isinstance(block, ReasoningBlock) and not block.opaque and self.signed
-
-    def _as_text_block(self, block: ReasoningBlock, why: str) -> ReasoningBlock | None:
-        text = block.readable if self.takes_text() else ""
-        self.tell(self.name(block), "text" if text else None, why)
-        return ReasoningBlock(text=text, format="reasoning_content") if text else None
 
     def takes_text(self) -> bool:
         """Whether the reader is given the thinking of others as text."""
@@ -181,9 +167,9 @@ def _loop_places(request: Request) -> Iterator[int]:
     for place in range(len(request.messages) - 1, -1, -1):
         message = request.messages[place]
         if message.role == "assistant":
-            if any(isinstance(block, ToolCallBlock) for block in message.blocks):
+            if ToolCallBlock in map(type, message.blocks):
                 yield place
-        elif not any(isinstance(block, ToolResultBlock) for block in message.blocks):
+        elif ToolResultBlock not in map(type, message.blocks):
             break
 
 
