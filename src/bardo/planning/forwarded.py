@@ -73,7 +73,7 @@ def _may_be_sent_on(planned: ShapePlan, request: Request, row: ProviderRow, fact
         return False
     if holds_seal(request) or holds_document_as_picture(request, parts):
         return False
-    return not dialect(row.dialect).mends(request, row)
+    return not dialect(row.dialect).mends(request, row, facts)
 
 
 def with_fields(raw: bytes, fields: dict[str, Any], changes: dict[str, Any]) -> bytes | None:

@@ -11,7 +11,7 @@ import pytest
 from bardo.catalog.load import builtin
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
-from bardo.values.request import Request
+from bardo.values.request import Request, facts_of
 from bardo.values.wire import Arrival
 
 ONE_SYSTEM = ["vllm", "sglang", "llama-server", "lmstudio", "qwen", "qwen-workspace", "minimax", "openai-compatible"]
@@ -82,8 +82,9 @@ def test_a_server_with_no_such_template_gets_each_where_it_stands() -> None:
 )
 def test_only_a_body_with_a_later_system_message_is_not_forwarded(said: list[dict[str, Any]], differs: bool) -> None:
     request = read("openai_chat", messages=said)
-    assert dialect("openai_chat").mends(request, row_of("vllm")) is differs
-    assert not dialect("openai_chat").mends(read("openai_chat", messages=said[:1]), row_of("vllm"))
+    assert dialect("openai_chat").mends(request, row_of("vllm"), facts_of(request.messages)) is differs
+    first = read("openai_chat", messages=said[:1])
+    assert not dialect("openai_chat").mends(first, row_of("vllm"), facts_of(first.messages))
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ DIALECT = Dialect(
     request_path=lambda request: "messages",
     encode_body=encode_body,
     encode_control=encode_control,
-    mends=lambda request, row: has_blank_stop(request) or has_blank_text(request),
+    mends=lambda request, row, facts: has_blank_stop(request) or has_blank_text(facts.blocks),
     reply=ReplyDeclaration(
         expresses=frozenset(
             {

@@ -7,7 +7,8 @@ so Converse writes it here too.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Final, TypeAlias
 
 import msgspec
@@ -32,6 +33,7 @@ from bardo.dialects.shared.losses import Losses
 from bardo.dialects.shared.media import PDF, data_of, text_of
 from bardo.dialects.shared.tools import no_arguments
 from bardo.values.blocks import (
+    Block,
     DocumentBlock,
     ImageBlock,
     ReasoningBlock,
@@ -141,7 +143,7 @@ def _messages(request: Request, losses: Losses) -> tuple[list[Written], list[_Tu
     while leading < len(messages) and _leads(messages[leading]):
         system += _system(messages[leading], losses)
         leading += 1
-    if request.dialect == NAME and has_blank_text(request):
+    if request.dialect == NAME and has_blank_text(chain.from_iterable([message.blocks for message in messages])):
         losses.lose(_BLANK, "", "text of nothing but space is not accepted")
     for message in messages[leading:]:
         role: str = message.role
@@ -165,13 +167,10 @@ def _leads(message: Message) -> bool:
     return message.role == "system" and not fields_for(NAME, message.carried)
 
 
-def has_blank_text(request: Request) -> bool:
+def has_blank_text(blocks: Iterable[Block]) -> bool:
     """Whether a text has nothing but space in it: Anthropic refuses those, and they are left out."""
-    for message in request.messages:
-        for block in message.blocks:
-            if type(block) is TextBlock and (not block.text or block.text.isspace()):
-                return True
-    return False
+    texts = [block.text for block in blocks if type(block) is TextBlock]
+    return "" in texts or any(map(str.isspace, texts))
 
 
 def _system(message: Message, losses: Losses) -> list[Written]:

@@ -27,7 +27,7 @@ DIALECT = Dialect(
     stream_framing="sse",
     decode_request=requests_in.decode_request,
     as_functions=requests_in.with_plain_choice,
-    mends=lambda request, row: (
+    mends=lambda request, row, facts: (
         has_stray_references((request.body or {}).get("contents"))
         or requests_out.lacks_signatures(request)
         or bool(requests_out.untaken_words(request, shape_at(row, request.model).schema_fields))

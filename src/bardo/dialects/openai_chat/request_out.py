@@ -36,7 +36,7 @@ from bardo.values.blocks import (
     argument_text,
     fields_for,
 )
-from bardo.values.request import Message, OutputFormat, Request, Tool, ToolChoice
+from bardo.values.request import HistoryFacts, Message, OutputFormat, Request, Tool, ToolChoice
 
 SYSTEM = "system"
 DECLARATION = Declaration(
@@ -573,7 +573,7 @@ def _output_format(output_format: OutputFormat) -> JsonObject:
     return {"type": "json_schema", "json_schema": inner}
 
 
-def differs(request: Request, row: ProviderRow) -> bool:
+def differs(request: Request, row: ProviderRow, facts: HistoryFacts) -> bool:
     """Whether a body of this dialect holds what the provider does not take.
 
     That is the name of its output limit, a role or its place, an unsigned call, a picture in the result of a tool, or earlier thinking
@@ -592,9 +592,11 @@ def differs(request: Request, row: ProviderRow) -> bool:
     if signed and isinstance(messages, list) and any(True for _ in _unsigned(messages)):
         return True
     # What any server takes is not known: a client that gives thinking back in a field knows its own.
-    if quirks.replay == "none" and not row.generic and _gives_thinking_back(request):
+    thinks = quirks.replay == "none" and not row.generic and ReasoningBlock in facts.parts
+    if thinks and any(ReasoningBlock in message.kinds for message in request.messages if message.role == "assistant"):
         return True
-    if not quirks.media_in_results and _shows_media_in_results(request):
+    shows = not quirks.media_in_results and not facts.parts.isdisjoint(_MEDIA)
+    if shows and any(type(part) in _MEDIA for result in facts.results for part in result.content):
         return True
     if quirks.one_system and has_later_system(messages):
         return True
@@ -607,25 +609,6 @@ def has_later_system(messages: object) -> bool:
         return False
     roles = [*islice(map(dict.get, messages, repeat("role")), 1, None)]
     return SYSTEM in roles or DEVELOPER in roles
-
-
-def _gives_thinking_back(request: Request) -> bool:
-    return any(
-        isinstance(block, ReasoningBlock)
-        for message in request.messages
-        if message.role == "assistant"
-        for block in message.blocks
-    )
-
-
-def _shows_media_in_results(request: Request) -> bool:
-    return any(
-        isinstance(part, _MEDIA)
-        for message in request.messages
-        for block in message.blocks
-        if isinstance(block, ToolResultBlock)
-        for part in block.content
-    )
 
 
 def _names_developer(request: Request) -> bool:

@@ -32,7 +32,7 @@ from bardo.values.blocks import (
     argument_text,
     fields_for,
 )
-from bardo.values.request import Message, OutputFormat, Request, Tool
+from bardo.values.request import HistoryFacts, Message, OutputFormat, Request, Tool
 
 ENCRYPTED = "reasoning.encrypted_content"
 # OpenAI's own parameters. A caller who writes this dialect means a server that knows more of it than OpenAI.
@@ -64,12 +64,11 @@ DECLARATION = Declaration(
 )
 
 
-def gives_untaken_thinking(request: Request, row: ProviderRow) -> bool:
+def gives_untaken_thinking(request: Request, row: ProviderRow, facts: HistoryFacts) -> bool:
     """Whether a client's own body gives back thinking of another model, which has no state here: OpenAI refuses the item, or its id."""
     if row.quirks.replay != "none" or row.generic:
         return False
-    blocks = [block for message in request.messages for block in message.blocks if type(block) is ReasoningBlock]
-    return not all(block.opaque for block in blocks)
+    return not all(block.opaque for block in facts.blocks if type(block) is ReasoningBlock)
 
 
 def encode_body(request: Request, row: ProviderRow, losses: Losses) -> JsonObject:

@@ -314,7 +314,7 @@ def _unchanged(request: Request) -> Request:
     return request
 
 
-def _never(_: Request, __: ProviderRow) -> bool:
+def _never(_: Request, __: ProviderRow, ___: HistoryFacts) -> bool:
     return False
 
 
@@ -372,7 +372,7 @@ class Dialect:
     error_headers: Callable[[BardoError], list[tuple[str, str]]] = lambda error: []
     encode_partial: Callable[[object, ReplyStart], bytes] = _encode_partial
     reply: ReplyDeclaration | None = None
-    mends: Callable[[Request, ProviderRow], bool] = _never
+    mends: Callable[[Request, ProviderRow, HistoryFacts], bool] = _never
     wraps: Callable[[str], Dialect] | None = None
     omits_call_ids: bool = False
     calls_in_frames: CallsInFrames | None = None
