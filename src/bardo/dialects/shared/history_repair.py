@@ -87,15 +87,15 @@ def is_sound(request: Request, shape: RequestShape, dialect: str) -> bool:
         if role == "assistant":
             if user_first and not heard:
                 return False
-            calls = [block for block in message.blocks if type(block) is ToolCallBlock]
-            keys = [call.id or f"name:{call.name}" for call in calls] if calls else []
+            ids = [block.id for block in message.blocks if type(block) is ToolCallBlock]
+            keys = ids if all(ids) else [call.id or f"name:{call.name}" for call in message.calls]
             if checks_calls:
                 if (expected or waiting) and (not joined or after_results):
                     return False
                 if len(keys) > 1 and len({*keys}) < len(keys):
                     return False
             if unique and keys:
-                if not called.isdisjoint(keys) or "" in [call.id for call in calls]:
+                if not called.isdisjoint(keys) or "" in ids:
                     return False
                 called.update(keys)
             if joined and (expected or waiting):

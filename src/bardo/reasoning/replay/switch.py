@@ -7,7 +7,6 @@ models refuse to think after tool calls whose thinking is missing; then thinking
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from operator import is_
 
 import msgspec
 
@@ -78,27 +77,30 @@ class Switch:
 
     def sorted_out(self, blocks: tuple[Block, ...]) -> tuple[Block, ...]:
         """Return the blocks of one message without the state, and the unsigned thinking, that may not be sent: themselves where all may."""
-        kept: list[Block | None] = [*blocks]
+        changed: dict[int, Block | None] = {}
         without_thinking = False
         for place, block in enumerate(blocks):
-            if not isinstance(block, TextBlock | ToolCallBlock | ReasoningBlock):
-                continue
-            if not block.opaque:
-                if self.signed and type(block) is ReasoningBlock:
-                    why = "this model refuses thinking without its own signature"
-                    self.tell("thinking without a signature", None, why)
-                    kept[place], without_thinking = None, True
-            elif why := self.refusal(block.opaque):
-                if isinstance(block, ReasoningBlock):
+            if type(block) is ReasoningBlock:
+                if not block.opaque:
+                    if self.signed:
+                        why = "this model refuses thinking without its own signature"
+                        self.tell("thinking without a signature", None, why)
+                        changed[place], without_thinking = None, True
+                elif why := self.refusal(block.opaque):
                     text = block.readable if self.takes_text() else ""
                     self.tell(self.name(block), "text" if text else None, why)
-                    kept[place] = ReasoningBlock(text=text, format="reasoning_content") if text else None
+                    changed[place] = ReasoningBlock(text=text, format="reasoning_content") if text else None
                     without_thinking = True
-                else:
-                    self.tell(self.name(block), None, why)
-                    kept[place] = msgspec.structs.replace(block, opaque=())
-        if all(map(is_, kept, blocks)):
+            elif (
+                (type(block) is TextBlock or type(block) is ToolCallBlock)
+                and block.opaque
+                and (why := self.refusal(block.opaque))
+            ):
+                self.tell(self.name(block), None, why)
+                changed[place] = msgspec.structs.replace(block, opaque=())
+        if not changed:
             return blocks
+        kept = [changed.get(place, block) for place, block in enumerate(blocks)]
         if without_thinking:
             kept = [_without_id(block, self.rules) for block in kept]
         return tuple([block for block in kept if block is not None])
