@@ -147,12 +147,13 @@ def _messages(request: Request, losses: Losses) -> tuple[list[Written], list[_Tu
         losses.lose(_BLANK, "", "text of nothing but space is not accepted")
     for message in messages[leading:]:
         role: str = message.role
-        fields = losses.own_fields(message.carried)
+        fields: JsonObject = {} if message.carried is None else losses.own_fields(message.carried)
         if role == "system" and not keeps_system:
             role = "user"
             losses.lose("system", "system", "this model takes system text only before the conversation", sent="user")
-        blocks = _with_last_marker(_blocks(message, losses), fields, losses)
+        blocks = _blocks(message, losses)
         if MARKER in fields:
+            blocks = _with_last_marker(blocks, fields, losses)
             fields = {name: value for name, value in fields.items() if name != MARKER}
         last = turns[-1] if turns else None
         if not fields and last is not None and last.role == role and not last.fields:
@@ -220,14 +221,7 @@ def _blocks(message: Message, losses: Losses) -> list[Written]:
 
 def _add_part(block: RefusalBlock | ResultPart, found: list[Written], losses: Losses) -> None:
     """Add a block that may also stand in the result of a tool."""
-    if type(block) is UnknownBlock:
-        if block.dialect == NAME and isinstance(block.value, dict):
-            found.append(block.value)
-    elif type(block) is ImageBlock:
-        found.append(_image(block, losses))
-    elif type(block) is DocumentBlock:
-        found += _document(block, losses)
-    elif type(block) is TextBlock or type(block) is RefusalBlock:
+    if type(block) is TextBlock or type(block) is RefusalBlock:
         if type(block) is TextBlock and block.opaque:
             losses.lose_states(block.opaque)
         text = block.text
@@ -237,6 +231,13 @@ def _add_part(block: RefusalBlock | ResultPart, found: list[Written], losses: Lo
         elif text:
             # Anthropic refuses text without a word in it.
             losses.lose(_BLANK, text, "text of nothing but space is not accepted")
+    elif type(block) is UnknownBlock:
+        if block.dialect == NAME and isinstance(block.value, dict):
+            found.append(block.value)
+    elif type(block) is ImageBlock:
+        found.append(_image(block, losses))
+    elif type(block) is DocumentBlock:
+        found += _document(block, losses)
 
 
 def _image(block: ImageBlock, losses: Losses) -> Written:

@@ -225,22 +225,19 @@ class _ItemWriter:
             self.items.append({"type": "message", "role": message.role, "content": content, **own})
 
     def _part(self, block: Block) -> JsonObject | None:
-        match block:
-            case TextBlock() | RefusalBlock():
-                self._lose_states(block.opaque if isinstance(block, TextBlock) else ())
-                return {"type": "input_text", "text": block.text, **self._losses.own_fields(block.carried)}
-            case ImageBlock():
-                url = block.url or f"data:{block.media_type};base64,{block.data}"
-                detail = {"detail": block.detail} if block.detail else {}
-                return {"type": "input_image", "image_url": url, **detail, **self._losses.own_fields(block.carried)}
-            case DocumentBlock():
-                return self._document(block)
-            case UnknownBlock(dialect=dialect, value=value) if dialect == NAME and isinstance(value, dict):
-                return value
-            case UnknownBlock():
-                return None
-            case _:
-                self._losses.lose_each("content", type(block).__name__, "only the model's own turns hold this")
+        if isinstance(block, (TextBlock, RefusalBlock)):
+            if isinstance(block, TextBlock) and block.opaque:
+                self._lose_states(block.opaque)
+            return {"type": "input_text", "text": block.text, **self._losses.own_fields(block.carried)}
+        if isinstance(block, ImageBlock):
+            url = block.url or f"data:{block.media_type};base64,{block.data}"
+            detail = {"detail": block.detail} if block.detail else {}
+            return {"type": "input_image", "image_url": url, **detail, **self._losses.own_fields(block.carried)}
+        if isinstance(block, DocumentBlock):
+            return self._document(block)
+        if isinstance(block, UnknownBlock):
+            return block.value if block.dialect == NAME and isinstance(block.value, dict) else None
+        self._losses.lose_each("content", type(block).__name__, "only the model's own turns hold this")
         return None
 
     def _document(self, block: DocumentBlock) -> JsonObject:
@@ -270,35 +267,34 @@ class _ItemWriter:
         said: list[TextBlock | RefusalBlock] = []
         begin = len(self.items)
         for block in message.blocks:
-            if isinstance(block, TextBlock | RefusalBlock):
+            if type(block) is TextBlock or type(block) is RefusalBlock:
                 if said and _begins_message(block, said[0]):
                     self._answer(said)
                     said = []
                 said.append(block)
                 continue
-            self._answer(said)
-            said = []
+            if said:
+                self._answer(said)
+                said = []
             self._other(block)
-        self._answer(said)
+        if said:
+            self._answer(said)
         while len(self.items) > begin and _is_openai_reasoning(self.items[-1]):
             # OpenAI refuses reasoning without the item that follows.
             self.items.pop()
             self._lose_reasoning(FORMAT, "reasoning is refused without the item it led to")
 
     def _other(self, block: Block) -> None:
-        match block:
-            case ReasoningBlock():
-                self._reasoning(block)
-            case ToolCallBlock():
-                self._call(block)
-            case ToolResultBlock():
-                self._result(block)
-            case UnknownBlock(dialect=dialect, value=value) if dialect == NAME and isinstance(value, dict):
-                self.items.append(value)
-            case UnknownBlock():
-                return
-            case _:
-                self._losses.lose_each("content", type(block).__name__, f"{NAME} has no such content in an answer")
+        if isinstance(block, ReasoningBlock):
+            self._reasoning(block)
+        elif isinstance(block, ToolCallBlock):
+            self._call(block)
+        elif isinstance(block, ToolResultBlock):
+            self._result(block)
+        elif not isinstance(block, UnknownBlock):
+            self._losses.lose_each("content", type(block).__name__, f"{NAME} has no such content in an answer")
+        elif block.dialect == NAME and isinstance(block.value, dict):
+            self.items.append(block.value)
 
     def _answer(self, blocks: Sequence[TextBlock | RefusalBlock]) -> None:
         parts = [part for block in blocks if (part := self._answer_part(block)) is not None]
@@ -338,8 +334,13 @@ class _ItemWriter:
     def _reasoning(self, block: ReasoningBlock) -> None:
         own = {name: value for name, value in fields_for(NAME, block.carried).items() if name != "status"}
         known = own if "format" in own else {"format": self._row.quirks.reasoning_format}
-        native: dict[str, str] = {opaque.kind: opaque.data for opaque in block.opaque if is_native(opaque, known)}
-        foreign = [opaque for opaque in block.opaque if not is_native(opaque, known)]
+        native: dict[str, str] = {}
+        foreign: list[Opaque] = []
+        for opaque in block.opaque:
+            if is_native(opaque, known):
+                native[opaque.kind] = opaque.data
+            else:
+                foreign.append(opaque)
         shown = bool(block.text) and self._replays_text(native)
         if foreign or not ("encrypted" in native or shown or (self._own and native)):
             form = foreign[0].format if foreign else block.format

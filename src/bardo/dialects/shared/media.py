@@ -417,7 +417,8 @@ def carry_pictures(request: Request, losses: Losses, parts: frozenset[type[Block
     `parts` are as `facts_of` gives them; `from_model`: the target takes them in the model's own messages.
     """
     form = _FORMS.get(request.dialect)
-    if not (form is not None and form.field) and _HOLDS_PICTURES.isdisjoint(parts):
+    listed = form is not None and form.field and any(message.carried for message in request.messages)
+    if not listed and _HOLDS_PICTURES.isdisjoint(parts):
         return request
     read = [_with_pictures(message, form) for message in request.messages]
     messages = read if from_model else _from_user(read, losses)
