@@ -11,6 +11,7 @@ item of type `compaction` from the reply (2026-11).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import repeat
 
 import msgspec
 
@@ -26,7 +27,7 @@ from bardo.values.wire import Arrival, WireRequest
 
 TRIGGER = "compaction_trigger"
 # Codex writes the first and reads the second; the third is its name for one that names no summary of its own.
-_KINDS = ("compaction", "compaction_summary", "context_compaction")
+_KINDS = frozenset(("compaction", "compaction_summary", "context_compaction"))
 _SEALED = "bardo_compaction_1."
 """How the text of an item begins that bardo made."""
 PURPOSE = "compaction"
@@ -59,11 +60,14 @@ class Summary(msgspec.Struct, frozen=True):
 def is_triggered(request: Request) -> bool:
     """Whether a request asks for its conversation to be compacted. Raises InvalidRequest for a trigger that is not its last item."""
     items = _items(request)
+    # Of most conversations nothing is asked but this.
+    if TRIGGER not in map(dict.get, items, repeat("type")):
+        return False
     asked = [place for place, item in enumerate(items) if item.get("type") == TRIGGER]
-    if asked and asked[-1] != len(items) - 1:
+    if asked[-1] != len(items) - 1:
         place = f"input[{asked[-1]}]"
         raise InvalidRequest(f"{TRIGGER} must be the last item of the input", hint="send it last", param=place)
-    return bool(asked)
+    return True
 
 
 def _without_compacted(items: Sequence[JsonObject]) -> list[JsonObject]:
@@ -89,7 +93,7 @@ def with_summaries(request: Request, arrival: Arrival, opens: Open) -> Request:
     What stood before a trigger is left out where its compaction follows. The items of providers stay as they are.
     """
     items = _items(request)
-    if not any(item.get("type") in _KINDS for item in items):
+    if _KINDS.isdisjoint(map(dict.get, items, repeat("type"))):
         return request
     left = _without_compacted(items)
     before = len(items) - len(left)

@@ -114,11 +114,13 @@ def with_references(items: Sequence[Item], referred: Mapping[str, Item], history
     known: list[Item] = []
     there = {item["id"] for item in history if isinstance(item.get("id"), str)}
     for place, item in enumerate(items):
-        if _is_reference(item) and item["id"] in there:
+        if not _is_reference(item):
+            known.append(item)
+        elif item["id"] in there:
             continue
-        if _is_reference(item) and item["id"] in referred:
+        elif item["id"] in referred:
             known.append(referred[item["id"]])
-        elif _is_reference(item) and is_made(item["id"]):
+        elif is_made(item["id"]):
             message = f"Item with id '{item['id']}' not found."
             raise InvalidRequest(message, hint="send the item itself", param=f"input[{place}].id")
         else:

@@ -26,6 +26,7 @@ from bardo.values.degradation import Degradation
 from bardo.values.request import ReasoningPolicy, Request
 
 _REFUSED = "this provider refused it"
+_ITEMS = (TextBlock, ToolCallBlock)
 OriginOf = Callable[[Opaque], Origin | None]
 
 
@@ -100,10 +101,8 @@ class Switch:
                 changed[place] = msgspec.structs.replace(block, opaque=())
         if not changed:
             return blocks
-        kept = [changed.get(place, block) for place, block in enumerate(blocks)]
-        if without_thinking:
-            kept = [_without_id(block, self.rules) for block in kept]
-        return tuple([block for block in kept if block is not None])
+        kept = [now for place, block in enumerate(blocks) if (now := changed.get(place, block)) is not None]
+        return tuple([_without_id(block, self.rules) for block in kept] if without_thinking else kept)
 
     def tell(self, what: str, sent: str | None, why: str) -> None:
         """Report a difference, once."""
@@ -123,9 +122,9 @@ class Switch:
         return self.own_rules.text.foreign == "text" and self.reader.row.quirks.replay != "none"
 
 
-def _without_id(block: Block | None, rules: ReplayRules) -> Block | None:
+def _without_id(block: Block, rules: ReplayRules) -> Block:
     """Leave out the id of an item whose reasoning is left out: OpenAI refuses the one without the other."""
-    if not isinstance(block, TextBlock | ToolCallBlock) or block.carried is None:
+    if not isinstance(block, _ITEMS) or block.carried is None:
         return block
     dialect = block.carried.dialect
     if not rules.binds_ids(dialect):
