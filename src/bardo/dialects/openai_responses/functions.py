@@ -140,12 +140,12 @@ def found_items(messages: Iterable[Message]) -> Iterator[JsonObject]:
     """Yield the fields of the input items of a conversation that declare further tools."""
     for message in messages:
         for block in message.blocks:
-            if isinstance(block, UnknownBlock) and declares_tools(block):
+            if type(block) is ToolResultBlock:
+                fields = fields_for(NAME, block.carried)
+                if fields and fields.get("type") == TOOL_SEARCH_OUTPUT:
+                    yield fields
+            elif type(block) is UnknownBlock and declares_tools(block):
                 yield block.value
-            elif (
-                isinstance(block, ToolResultBlock) and fields_for(NAME, block.carried).get("type") == TOOL_SEARCH_OUTPUT
-            ):
-                yield fields_for(NAME, block.carried)
 
 
 def tools_of(value: JsonObject) -> list[JsonObject]:
@@ -231,9 +231,9 @@ def _has_own_forms(request: Request) -> bool:
 
 
 def _is_own(block: Block) -> bool:
-    if isinstance(block, UnknownBlock):
-        return declares_tools(block)
-    return isinstance(block, ToolCallBlock | ToolResultBlock) and not _MARKS.isdisjoint(fields_for(NAME, block.carried))
+    if type(block) is ToolCallBlock or type(block) is ToolResultBlock:
+        return block.carried is not None and not _MARKS.isdisjoint(fields_for(NAME, block.carried))
+    return type(block) is UnknownBlock and declares_tools(block)
 
 
 def _declared_tools(request: Request, names: FunctionNames, functions: dict[int, DeclaredTool]) -> Iterable[Tool]:
