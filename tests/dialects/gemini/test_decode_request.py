@@ -152,6 +152,8 @@ def test_a_streamed_answer_that_comes_back_in_pieces_is_one_message() -> None:
 
 RESULTS = {
     "output": ({"output": "sunny"}, "sunny", False),
+    "output of nothing": ({"output": ""}, "", False),
+    "output that is no text": ({"output": 3}, '{"output":3}', False),
     "error": ({"error": "no network"}, "no network", True),
     "an object": ({"degrees": 20}, '{"degrees":20}', False),
     "result": ({"result": "sunny"}, '{"result":"sunny"}', False),

@@ -119,6 +119,11 @@ REPLAYS: dict[str, tuple[dict[str, Any], tuple[Block, ...]]] = {
         {"reasoning_details": [{"type": "reasoning.text", "text": word, "index": place} for place, word in enumerate("xy")]},
         (ReasoningBlock(text="x", format="unknown"), ReasoningBlock(text="y", format="unknown")),
     ),
+    "details of no text": ({"reasoning_content": "x", "reasoning_details": ""}, ()),
+    "no details beside text": (
+        {"reasoning": "x", "reasoning_details": []},
+        (ReasoningBlock(text="x", format="reasoning"),),
+    ),
     "nothing": ({"reasoning": None, "reasoning_content": "", "reasoning_details": []}, ()),
 }  # fmt: skip
 

@@ -68,6 +68,26 @@ def test_what_is_read_and_written_anew_reads_as_the_same_messages() -> None:
         assert [_said(one.blocks) for one in again.messages] == [_said(one.blocks) for one in request.messages], message
 
 
+@pytest.mark.parametrize("name", [*wire.Message.CARRIED, "unheard_of"])
+@pytest.mark.parametrize("role", ["user", "assistant", "tool"])
+def test_each_field_of_a_message_that_has_no_word_here_is_carried_where_it_stands_alone(role: str, name: str) -> None:
+    held = "f" if name == "name" else {"x": 1}
+    message = {"role": role, "content": "a", name: held, **({"tool_call_id": "c"} if role == "tool" else {})}
+    (found,) = _read({"model": "m", "messages": [message]}).messages
+    carrier = found.blocks[0] if role == "tool" else found
+    assert not isinstance(carrier, UnknownBlock)
+    assert carrier.carried == Carried(CHAT, {name: held})
+
+
+@pytest.mark.parametrize("inside", [False, True], ids=["of the call", "of its function"])
+def test_each_field_of_a_call_that_has_no_word_here_is_carried_where_it_stands_alone(inside: bool) -> None:
+    further = {"unheard_of": {"x": 1}}
+    function = {"name": "f", "arguments": "{}", **(further if inside else {})}
+    call = {"id": "c", "type": "function", "function": function, **({} if inside else further)}
+    (found,) = _read({"model": "m", "messages": [{"role": "assistant", "tool_calls": [call]}]}).messages[0].calls
+    assert found.carried == Carried(CHAT, {"function": further} if inside else further)
+
+
 def _said(blocks: Any) -> Any:
     text = "".join(block.text for block in blocks if isinstance(block, TextBlock))
     calls = [(block.id, block.name) for block in blocks if isinstance(block, ToolCallBlock)]

@@ -301,7 +301,7 @@ def _messages(contents: list[wire.Content] | wire.Content) -> tuple[Message, ...
     fields: JsonObject = {}
     for place, content in enumerate([contents] if isinstance(contents, wire.Content) else contents):
         own_role = content.role or "user"
-        own_fields = {} if content.others is None else carried_fields(content) or {}
+        own_fields = carried_fields(content) or {}
         if own_role not in _ROLES:
             at = f"contents[{place}].role"
             raise InvalidRequest(f"{at} {own_role!r:.60} is unknown", hint="use `user` or `model`", param=at)
@@ -348,7 +348,7 @@ class _PartsReader:
 
     def _part(self, part: wire.Part) -> None:
         text, signature = part.text, part.thought_signature
-        fields = {} if part.others is None else carried_fields(part) or {}
+        fields = carried_fields(part) or {}
         opaque: tuple[Opaque, ...] = ()
         sealed = False
         if signature in NO_SIGNATURES:
@@ -415,7 +415,7 @@ class _PartsReader:
         )
 
     def _call(self, call: wire.FunctionCall, opaque: tuple[Opaque, ...], fields: JsonObject) -> ToolCallBlock:
-        inside = {} if call.others is None else carried_fields(call) or {}
+        inside = carried_fields(call) or {}
         if not call.id:
             # bardo needs an id, and must not send what Google did not say.
             inside["id"] = None
@@ -430,7 +430,7 @@ class _PartsReader:
         )
 
     def _result(self, result: wire.FunctionResponse, fields: JsonObject) -> ToolResultBlock:
-        inside = {} if result.others is None else carried_fields(result) or {}
+        inside = carried_fields(result) or {}
         call_id = self._calls.answered(result.name, result.id)
         if not result.id or result.id != call_id:
             inside["id"] = None
@@ -439,8 +439,8 @@ class _PartsReader:
         # What stands alone under `output` or `error` is the result, else the object itself.
         response = result.response or {}
         name, alone = next(iter(response.items())) if len(response) == 1 else ("", None)
-        text = alone if name in ("output", "error") and isinstance(alone, str) else ""
-        if not text or is_object(text):
+        text = alone if name in ("output", "error") and isinstance(alone, str) else None
+        if text is None or is_object(text):
             text = encode_json(response).decode()
         return ToolResultBlock(
             call_id=call_id,

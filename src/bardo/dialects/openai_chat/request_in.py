@@ -128,7 +128,7 @@ def _message(message: wire.Message, at: str) -> Message:
             raise InvalidRequest(f"{at}.function_call.name is required", param=f"{at}.function_call.name")
         form = Carried(NAME, {"function_call": True})
         calls.append(ToolCallBlock(id="", name=older.name, arguments=older.arguments or "", carried=form))
-    if message.reasoning_details or message.thinking_blocks:
+    if message.reasoning_details is not None or message.thinking_blocks:
         blocks = interleaved(_details(message), blocks, calls)
     else:
         if text := message.reasoning_content or message.reasoning:
@@ -142,7 +142,7 @@ def _details(message: wire.Message) -> list[PlacedDetail]:
     """Return the thinking of details that a client gives back, and the plain field's before it; state alone goes with plain text."""
     details = message.reasoning_details
     if isinstance(details, str):
-        return [PlacedDetail(ReasoningBlock(text=details, format="reasoning_details"))]
+        return [PlacedDetail(ReasoningBlock(text=details, format="reasoning_details"))] if details else []
     text, name = message.reasoning_content, "reasoning_content"
     if not text:
         text, name = message.reasoning or "", "reasoning"
