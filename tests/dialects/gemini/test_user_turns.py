@@ -72,6 +72,11 @@ def test_a_text_beside_results_follows_all_results() -> None:
     assert _said(_contents(ASKED, CALLED, mixed, _results(2, 0)))[2:] == [["r0", "r1", "r2"], ["Now?"]]
 
 
+def test_a_text_beside_all_results_stands_behind_them_in_their_content() -> None:
+    mixed = Message("user", (TextBlock("Now?"), *_results(1, 0, 2).blocks))
+    assert _said(_contents(ASKED, CALLED, mixed))[2:] == [["r0", "r1", "r2", "Now?"]]
+
+
 def test_an_image_of_a_result_stays_with_it() -> None:
     image = ImageBlock(media_type="image/png", data="AAAA")
     turn = (Message("user", (_result(1, image),)), _results(2, 0))

@@ -281,6 +281,14 @@ def test_an_item_loses_its_id_with_the_reasoning_it_needs() -> None:
     ]
 
 
+def test_an_item_loses_its_id_with_thinking_that_nobody_signed() -> None:
+    named = msgspec.structs.replace(call(), carried=Carried("openai_responses", {"id": "fc_1", "status": "completed"}))
+    request = asked(QUESTION, Message("assistant", (ReasoningBlock(text="Hm."), named)), RESULT)
+    assert restore(request, reader()).request.messages[1].blocks == (
+        msgspec.structs.replace(named, carried=Carried("openai_responses", {"status": "completed"})),
+    )
+
+
 def test_readable_thinking_of_another_goes_along_where_text_is_taken() -> None:
     stamped = Opaque("signature", "sig", CLAUDE, reader().origin())
     request = asked(
