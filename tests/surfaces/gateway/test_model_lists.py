@@ -113,6 +113,22 @@ def test_a_failing_provider_hides_no_model_of_another() -> None:
         assert [model["id"] for model in listed["data"] if "bardo" not in model] == ["m2"]
 
 
+def test_every_model_of_the_list_is_found_by_its_name() -> None:
+    table = (
+        '[aliases]\nsmall = "vllm/m1"\nunlisted = "vllm/m9"\nfar = { model = "deepseek/deepseek-chat", effort = "high" }\n'
+        'chain = "unlisted"\n"claude-*" = "vllm/m1"\n[workloads.mine]\nmodel = "vllm/m1"'
+    )
+    with house([Simulator("vllm", models=["m1", "m2"]), Simulator("deepseek", models=["m2"])], toml=table) as running:
+        listed = {one["id"]: one for one in request(running.address, "GET", "/v1/models").json["data"]}
+        assert {"small", "unlisted", "far", "chain", "m1", "m2", "deepseek/m2", "bardo/mine"} <= listed.keys()
+        for name, shown in listed.items():
+            found = request(running.address, "GET", f"/v1/models/{name}")
+            assert (found.status, found.json) == (200, shown), name
+        # A name that only the operator's pattern gives a meaning stands in no list, and is found.
+        assert request(running.address, "GET", "/v1/models/claude-sonnet-5").status == 200
+        assert request(running.address, "GET", "/v1/models/vllm/m9").status == 404
+
+
 def test_aliases_and_workloads_are_marked_as_routes() -> None:
     table = (
         '[aliases]\nsmall = "vllm/m1"\nwork = "bardo/mine"\n[workloads.mine]\nabout = "what I do"\nmodel = "vllm/m1"'

@@ -90,12 +90,15 @@ async def names_to_ask(directory: ProviderDirectory, targets: Sequence[Target]) 
 async def find_model(directory: ProviderDirectory, name: str) -> ModelInfo:
     """Return the model that is asked for by `name`. Raises UnknownModel.
 
-    A provider that lists its models serves no other; of one that lists none, the catalog's row says what it serves.
+    A provider that lists its models serves no other; of one that lists none, the catalog's row says what it serves. An alias of the
+    operator's is there whatever its model's provider lists.
     """
     workload = directory.workload(name)
     if workload is not None:
         return _workload_info(name, workload)
     await directory.discover()
+    if directory.aliases.find(directory.meant(name)).steps:
+        return await _alias_info(directory, name)
     for target in await directory.targets(name):
         if target.provider.lists(target.model) or not target.provider.models:
             return _info(name, target)
