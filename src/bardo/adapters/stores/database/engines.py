@@ -5,7 +5,7 @@ Loads SQLAlchemy: import it where a database is opened, and nowhere above.
 
 from __future__ import annotations
 
-import select
+import selectors
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -178,12 +178,14 @@ def unusable(address: URL, error: BaseException, use: DatabaseUse = STATE) -> Op
 def _engine(address: URL, use: DatabaseUse) -> Engine:
     timeout = {"timeout": BUSY_SECONDS} if is_file(address) else _SERVER_TIMEOUTS
     timeout = {name: value for name, value in timeout.items() if name not in address.query}
+    looks = address.drivername == "postgresql+psycopg"
     try:
         engine = create_engine(
             address,
             hide_parameters=True,  # Rows may hold content, and error texts go to the operator's log.
             json_deserializer=msgspec.json.decode,
             connect_args=timeout,
+            pool_pre_ping=not looks and not is_file(address),
         )
     except (ImportError, NoSuchModuleError) as error:
         raise use.unusable(
@@ -191,7 +193,7 @@ def _engine(address: URL, use: DatabaseUse) -> Engine:
         ) from error
     except (SQLAlchemyError, TypeError) as error:
         raise unusable(address, error, use) from error
-    if not is_file(address):
+    if looks:
         event.listen(engine, "checkout", _check_connection)
     return engine
 
@@ -209,10 +211,10 @@ def _check_connection(connection: Any, entry: ConnectionPoolEntry, _: PoolProxie
     is_old = now - entry.info.setdefault("checked", now) > _ASKED_AFTER_SECONDS
     entry.info["checked"] = now
     try:
-        waiting = select.poll()
-        waiting.register(connection.fileno(), select.POLLIN)
-        if connection.closed or waiting.poll(0):
-            raise InvalidatePoolError
+        with selectors.DefaultSelector() as waiting:
+            waiting.register(connection.fileno(), selectors.EVENT_READ)
+            if connection.closed or waiting.select(0):
+                raise InvalidatePoolError
         if is_old:
             connection.execute("SELECT 1")
             connection.rollback()
