@@ -178,14 +178,14 @@ def unusable(address: URL, error: BaseException, use: DatabaseUse = STATE) -> Op
 def _engine(address: URL, use: DatabaseUse) -> Engine:
     timeout = {"timeout": BUSY_SECONDS} if is_file(address) else _SERVER_TIMEOUTS
     timeout = {name: value for name, value in timeout.items() if name not in address.query}
-    looks = address.drivername == "postgresql+psycopg"
+    is_psycopg = address.drivername == "postgresql+psycopg"
     try:
         engine = create_engine(
             address,
             hide_parameters=True,  # Rows may hold content, and error texts go to the operator's log.
             json_deserializer=msgspec.json.decode,
             connect_args=timeout,
-            pool_pre_ping=not looks and not is_file(address),
+            pool_pre_ping=not is_psycopg and not is_file(address),
         )
     except (ImportError, NoSuchModuleError) as error:
         raise use.unusable(
@@ -193,7 +193,7 @@ def _engine(address: URL, use: DatabaseUse) -> Engine:
         ) from error
     except (SQLAlchemyError, TypeError) as error:
         raise unusable(address, error, use) from error
-    if looks:
+    if is_psycopg:
         event.listen(engine, "checkout", _check_connection)
     return engine
 
