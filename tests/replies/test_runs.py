@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -184,47 +185,51 @@ def test_thinking_in_a_text_is_found_in_frames_that_came_together(texts: list[st
     assert together.response() == one_by_one.response()
 
 
-STAGES: dict[str, Callable[[], Stage[Event, Event]]] = {
-    "citations of whole blocks": lambda: citations_between("anthropic_messages", "openai_chat")[0],
-    "thinking in the text": lambda: InlineReasoning.of("think"),
-    "a dropped marker": lambda: InlineReasoning.of(
-        next(one.name for one in builtin_formats().rows.values() if one.dropped)
-    ),
+STAGES: dict[str, tuple[Callable[[], Stage[Event, Event]], str]] = {
+    "citations of whole blocks": (lambda: citations_between("anthropic_messages", "openai_chat")[0], ""),
+    "thinking in the text": (lambda: InlineReasoning.of("think"), "<think>"),
+    **{
+        f"a marker of {one.name}": (partial(InlineReasoning.of, one.name), one.dropped[-1])
+        for one in builtin_formats().rows.values()
+        if one.dropped
+    },
 }
 CITED = {"type": "char_location", "cited_text": "c", "document_index": 0, "start_char_index": 0, "end_char_index": 1}
 
 
-@pytest.mark.parametrize("make", STAGES.values(), ids=STAGES)
-def test_a_stage_gives_of_many_events_what_it_gives_of_each(make: Callable[[], Stage[Event, Event]]) -> None:
-    dropped = next(mark for one in builtin_formats().rows.values() for mark in one.dropped)
-    texts = ["An", " answer", "", " goes", " on", dropped, " and", f" on{dropped}", ""]
+@pytest.mark.parametrize(("make", "mark"), STAGES.values(), ids=STAGES)
+def test_a_stage_gives_of_many_events_what_it_gives_of_each(make: Callable[[], Stage[Event, Event]], mark: str) -> None:
+    texts = ["An", " answer", "", " goes", " on", mark, " and", f" on{mark}", ""]
     events: list[Event] = [ContentChunk(0, text) for text in texts]
     events += [
         BlockFields(0, "anthropic_messages", {"citations": [CITED]}),
         *events,
         *(ThinkChunk(1, text) for text in texts),
     ]
-    events += [ContentChunk(2, "c"), ContentChunk(2, "d"), ContentChunk(2, "e"), Finish("stop", "stop")]
+    events += [ContentChunk(2, text) for text in ("c", "d", f"d{mark}", "e")] + [Finish("stop", "stop")]
     together, alone = make(), make()
     assert [*pass_through(events, [together])] == [one for event in events for one in alone.feed(event)]
     assert [*together.finish()] == [*alone.finish()]
 
 
-def test_a_frame_that_seems_to_end_a_call_is_looked_at_by_itself() -> None:
+@pytest.mark.parametrize("size", [0, 1], ids=["in one read", "one by one"])
+def test_a_text_that_names_the_end_of_a_call_is_not_held_back_with_it(size: int) -> None:
     frames = numbered_stream(["a", "_arguments.done", "b", "c"])
     call = {"id": "f1", "type": "function_call", "call_id": "c1", "name": "f", "arguments": ""}
     begun = [
         {"type": "response.output_item.added", "item": call, "output_index": 1},
         {"type": "response.function_call_arguments.delta", "item_id": "f1", "output_index": 1, "delta": '{"a'},
     ]
-    ended = {"type": "response.incomplete", "response": {"id": "r1", "object": "response", "status": "incomplete"}}
+    why = {"id": "r1", "status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
+    ended = {"type": "response.incomplete", "response": why}
     calls = [b"data: " + json.dumps(one).encode() + b"\n\n" for one in begun]
-    sent = [*frames[:3], *calls, *frames[3:6], b"data: " + json.dumps(ended).encode() + b"\n\n"]
-    together = ReplyReader(RESPONSES, streamed=True, forward=True)
-    alone = ReplyReader(RESPONSES, streamed=True, forward=True)
-    said = [*together.read(b"".join(sent), joined=True), *together.read_rest()]
-    each = [*(one for frame in sent for one in alone.read(frame, joined=True)), *alone.read_rest()]
-    assert b"".join([raw for _, raw in said]) == b"".join([raw for _, raw in each])
+    told = {"type": "response.function_call_arguments.done", "item_id": "f1", "output_index": 1, "arguments": '{"a'}
+    end = [b"data: " + json.dumps(one).encode() + b"\n\n" for one in (told, ended)]
+    sent = [*frames[:3], *calls, *frames[3:6], *end]
+    reader = ReplyReader(RESPONSES, streamed=True, forward=True)
+    reads = sent if size else [b"".join(sent)]
+    pieces = [*(one for read in reads for one in reader.read(read, joined=True)), *reader.read_rest()]
+    assert b"".join([raw for _, raw in pieces]) == b"".join([*sent[:-2], sent[-1]])
 
 
 def test_a_secret_among_frames_that_came_together_is_taken_out_of_its_frame_alone() -> None:

@@ -216,10 +216,8 @@ class TranslateCitations:
         return (item,) if take is None else take(self, item)
 
     def passes_run(self, pieces: Sequence[Any]) -> bool:
-        """Whether text of a choice passes as it is, because nothing waits for it; then it is counted."""
+        """Count further pieces of the answer, which pass as they are: what waited for a block to end was given before its first piece."""
         first = pieces[0]
-        if self._held.get(first.choice):
-            return False
         if type(first) is ContentChunk:
             self._text_of(first.choice).add(first.block, "".join([piece.text for piece in pieces]))
         return True

@@ -19,6 +19,7 @@ from bardo.planning.tools import RestoreToolArguments, RestoreToolNames, ToolFor
 from bardo.reasoning.inline import InlineReasoning, ThinkingPlace
 from bardo.replies.frames import RepeatedFrames, ReplyBeginning, ReplyFraming, events_of_broken_body, is_content
 from bardo.replies.reply_stages import (
+    TEXTS,
     CallIds,
     FillMissingFields,
     FoldStage,
@@ -36,7 +37,7 @@ from bardo.streams.frames import MAX_FRAME_BYTES, Frame, FramingError
 from bardo.streams.stage import Stage
 from bardo.values.error_cleaning import clean_error
 from bardo.values.errors import BardoError, BrokenStream, EmptyReply, MalformedReply, ProviderError
-from bardo.values.events import ContentChunk, Event, Failed, RefusalChunk, ReplyStart, ThinkChunk, ToolCallChunk
+from bardo.values.events import Event, Failed, ReplyStart, ToolCallChunk
 from bardo.values.fold import ResponseFold
 from bardo.values.response import Response
 from bardo.values.runs import MANY, runs_of
@@ -484,14 +485,8 @@ class ReplyReader:
                 readable, decoded = (frame, decoder.feed(frame)) if sound is None else sound.decode(frame)
             if decoded and not beginning.has_token:
                 beginning.note(decoded)
-            # A frame is looked at by itself where it may quote a secret, or follow the end of a call.
-            if (
-                len(frames) > 1
-                and len(decoded) == 1
-                and type(decoded[0]) in _TEXTS
-                and not self._watch.seen
-                and not (self._ends is not None and pipeline.ids.arguments.begun)
-            ):
+            # A frame is looked at by itself where it may quote a secret.
+            if len(frames) > 1 and len(decoded) == 1 and type(decoded[0]) in TEXTS and not self._watch.seen:
                 texts += decoded
                 raw.append(readable.raw)
                 continue
@@ -557,6 +552,3 @@ class ReplyReader:
             return isinstance(msgspec.json.decode(self._body), dict)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return False
-
-
-_TEXTS = frozenset({ContentChunk, ThinkChunk, RefusalChunk})

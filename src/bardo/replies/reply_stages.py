@@ -53,6 +53,8 @@ _CONTROL = re.compile("[\x00-\x1f]")
 
 THOUGHTS: frozenset[type] = frozenset((ThinkStart, ThinkChunk, ThinkEnd, OpaqueState))
 """The events of thinking."""
+TEXTS: frozenset[type] = frozenset((ContentChunk, ThinkChunk, RefusalChunk))
+"""The events that are nothing but a piece of what the model says."""
 
 
 class FoldStage:
@@ -549,10 +551,13 @@ class HeldEnds:
         calls = self._calls
         if not calls.begun:
             return frame.raw
-        announces = self._tells_call is not None and self._tells_call(frame.raw) and calls.torn
+        kinds = {*map(type, decoded)}
+        # What the model says may name such an event.
+        says_text = not kinds.isdisjoint(TEXTS)
+        announces = self._tells_call is not None and not says_text and self._tells_call(frame.raw) and calls.torn
         ends = [event for event in decoded if type(event) is ToolCallEnd]
         self._announced |= announces
-        is_last = Finish in map(type, decoded)
+        is_last = Finish in kinds
         if self._without_calls is None and is_last:
             # The frame that says why the reply ends is no end of a call.
             ends, announces = [], False
