@@ -147,6 +147,16 @@ class Upper(Seen):
         return (ContentChunk(item.block, item.text.upper()),) if isinstance(item, ContentChunk) else (item,)
 
 
+def test_a_text_that_a_stage_looks_at_is_not_read_later() -> None:
+    texts = [f"word {number} " for number in range(9)]
+    reader = ReplyReader(ROW, streamed=True, forward=True, stages=(Upper(),))
+    forwarding = Forwarding(reader, forward=True, withhold_usage=False, hold_end=False)
+    sent = [frame(START), *(frame({"content": text}) for text in texts)]
+    updates = [forwarding.repeated(one) or forwarding.update(one) for one in sent]
+    said = [event.text for one in updates for event in one.events if isinstance(event, ContentChunk)]
+    assert "".join(said) == "".join(texts).upper()
+
+
 @pytest.mark.parametrize("forward", [True, False])
 def test_frames_of_one_text_that_came_together_pass_the_stages_together(forward: bool) -> None:
     texts = [f"word {number} " for number in range(30)]
@@ -168,16 +178,20 @@ SAYING = {
     "an answer": ["", "An", " answer", "", " of", " <b>some", " words"],
     "thinking in the text": ["<think>", "Let", " me", " see", "</th", "ink>", "An", " answer", " <think>again"],
     "thinking that follows a text": ["An", " answer", " <think>", " goes", "</think>", " on"],
+    "a marker that follows a text": ["An", " answer", " goes", " on<|message_sep|>", " and", " on"],
 }
 
 
 @pytest.mark.parametrize("texts", SAYING.values(), ids=SAYING)
 @pytest.mark.parametrize("field", ["", "reasoning_content", "reasoning_details"])
-@pytest.mark.parametrize("name", ["think", "qwen35", "gpt_oss", "granite32"])
-def test_thinking_in_a_text_is_found_in_frames_that_came_together(texts: list[str], field: str, name: str) -> None:
+@pytest.mark.parametrize("name", ["think", "qwen35", "gpt_oss", "granite32", "gigachat3"])
+@pytest.mark.parametrize("undecided", [False, True])
+def test_thinking_in_a_text_is_found_in_frames_that_came_together(
+    texts: list[str], field: str, name: str, undecided: bool
+) -> None:
     thoughts = [frame(delta(f"thought {number} ", field)) for number in range(5) if field]
     frames = [frame(START), *thoughts, *(frame({"content": text}) for text in texts), frame({}, "stop")]
-    formats = TextFormats(reasoning=find_format(name))
+    formats = TextFormats(reasoning=find_format(name), undecided=undecided, hold_limit=4)
     one_by_one = ReplyReader(ROW, streamed=True, formats=formats)
     together = ReplyReader(ROW, streamed=True, formats=formats)
     said = [event for one in frames for event in one_by_one.feed(one)] + one_by_one.finish()

@@ -131,7 +131,7 @@ class _Choice(SeparatedChoice[Segment]):
 
     def flush(self) -> list[Event]:
         """Return what the reader held; the block it read is over."""
-        splitter = self._splitter if self._reader is not None else None
+        splitter = self._splitter if self.reader is not None else None
         if isinstance(splitter, UndecidedSplitter) and not self._is_truncated:
             splitter.complete()
         if splitter is None or self._end is None:
@@ -155,7 +155,7 @@ class _Choice(SeparatedChoice[Segment]):
         events: list[Event] = []
         for segment in pieces:
             if segment.reasoning:
-                self._numbers.pop(self._reading, None)
+                self.numbers.pop(self._reading, None)
                 events += self._think(segment)
             elif segment.text:
                 self._answered = True

@@ -82,6 +82,11 @@ class UndecidedSplitter:
         return self._decided is not None and self._decided.inside
 
     @property
+    def passing(self) -> str:
+        """The text without which the next piece passes as it is, empty where the piece has to be read."""
+        return "" if self._decided is None else self._decided.passing
+
+    @property
     def notes(self) -> Sequence[str]:
         """What the caller should be told of this reply, each thing once."""
         return () if self._decided is None else self._decided.notes

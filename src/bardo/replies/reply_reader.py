@@ -66,9 +66,9 @@ class RepeatedReading:
             return events
         if not beginning.has_token:
             beginning.note(events)
-        says_text = type(events[0]) is not ToolCallChunk
-        self._alone = says_text and not self._pipeline.lookers and beginning.has_token
-        return self._pipeline.feed_further(events) if says_text else self._pipeline.feed(events)
+        pipeline, says_text = self._pipeline, type(events[0]) is not ToolCallChunk
+        self._alone = says_text and not pipeline.lookers and beginning.has_token
+        return pipeline.feed_further(events) if says_text else pipeline.feed(events)
 
     def postpone(self, chunk: bytes) -> bool:
         """Take a chunk that is one frame which goes on with the text that was read last, at which nobody but the fold looks."""
@@ -156,7 +156,7 @@ class ReplyPipeline:
         self.written.feed(pieces)
         passed = pass_further(pieces, self.stages, self.lookers)
         if passed is not pieces:
-            return self.take(passed)
+            return self.take(passed) if passed else passed
         self.fold.feed_run(pieces)
         return pieces
 

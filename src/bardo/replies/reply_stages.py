@@ -443,7 +443,7 @@ _ARGUMENTS: dict[type, Callable[[CallArguments, Any], Sequence[Event]]] = {
 
 def pass_through(events: Sequence[Event], stages: Sequence[Stage[Event, Event]]) -> Sequence[Event]:
     """Return what comes of events behind these stages. The first piece of a text is fed to all, others to those that must see them."""
-    if len(events) == 1:
+    if len(events) < 2:
         for stage in stages:
             alone = len(events) == 1
             events = stage.feed(events[0]) if alone else [one for event in events for one in stage.feed(event)]
@@ -475,8 +475,10 @@ def pass_further(
     """Return what comes of further pieces of one text behind these stages: the pieces themselves where they pass all `lookers`."""
     for place, passes_run in lookers:
         if passes_run is None or not passes_run(pieces):
-            fed = [one for piece in pieces for one in stages[place].feed(piece)]
-            return pass_through(fed, stages[place + 1 :])
+            feed = stages[place].feed
+            fed = feed(pieces[0]) if len(pieces) == 1 else [one for piece in pieces for one in feed(piece)]
+            behind = stages[place + 1 :]
+            return pass_through(fed, behind) if fed and behind else fed
     return pieces
 
 

@@ -76,7 +76,7 @@ class _Choice(SeparatedChoice[Piece]):
 
     def _start(self, piece: CallStart) -> Sequence[Event]:
         self._layout.call()
-        self._numbers.pop(self._reading, None)
+        self.numbers.pop(self._reading, None)
         self._call = self._fresh()
         self._calls += 1
         self._open_call = True

@@ -31,10 +31,10 @@ class SeparatedChoice(ABC, Generic[Piece]):
 
     def __init__(self, index: int) -> None:
         self._index = index
-        self._numbers: dict[int, int] = {}
+        self.numbers: dict[int, int] = {}
         self._read: set[int] = set()
         self._next = 0
-        self._reader: BlockReader[Piece] | None = None
+        self.reader: BlockReader[Piece] | None = None
         self._reading = -1
 
     @abstractmethod
@@ -60,10 +60,10 @@ class SeparatedChoice(ABC, Generic[Piece]):
             begun = self.flush()
             if item.block not in self._read:
                 self._read.add(item.block)
-                self._reader, self._reading = self._open(), item.block
-        if self._reader is None or item.block != self._reading:
+                self.reader, self._reading = self._open(), item.block
+        if self.reader is None or item.block != self._reading:
             return [*begun, ContentChunk(self._number(item.block), item.text, self._index)]
-        return begun + self._events(self._reader.feed(item.text))
+        return begun + self._events(self.reader.feed(item.text))
 
     def other(self, item: Event) -> Sequence[Event]:
         """Pass on an event that is not content, its block renumbered."""
@@ -77,24 +77,13 @@ class SeparatedChoice(ABC, Generic[Piece]):
         number = self._number(block)
         return [*held, item if number == block else msgspec.structs.replace(item, block=number)]
 
-    def passes(self, pieces: Sequence[Any]) -> bool:
-        """Whether further pieces of a block, the first of which was passed on, pass as they are: nothing in them must be read."""
-        block = pieces[0].block
-        if self._numbers.get(block) != block:
-            return False
-        if type(pieces[0]) is not ContentChunk or self._reader is None:
-            return True
-        passing: str = getattr(self._reader, "passing", "")
-        texts = texts_of(pieces)
-        return bool(passing) and all(texts) and passing not in "".join(texts)
-
     def break_off(self) -> list[Event]:
         """Return what the reader held, of a reply that ends in the middle of what the model was saying."""
         return self.flush()
 
     def flush(self) -> list[Event]:
         """Return what the reader held; the block it read is over."""
-        reader, self._reader = self._reader, None
+        reader, self.reader = self.reader, None
         if reader is None:
             return []
         events = self._events(reader.finish()) + self._close()
@@ -102,9 +91,9 @@ class SeparatedChoice(ABC, Generic[Piece]):
         return events
 
     def _number(self, block: int) -> int:
-        number = self._numbers.get(block)
+        number = self.numbers.get(block)
         if number is None:
-            number = self._numbers[block] = self._fresh()
+            number = self.numbers[block] = self._fresh()
         return number
 
     def _fresh(self) -> int:
@@ -132,8 +121,14 @@ class Separation(Generic[Piece]):
         return choice.content(item) if type(item) is ContentChunk else choice.other(item)
 
     def passes_run(self, pieces: Sequence[Any]) -> bool:
-        """Whether further pieces of a block pass as they are."""
-        return self._choices[pieces[0].choice].passes(pieces)
+        """Whether further pieces of a block, the first of which was passed on, pass as they are: nothing in them must be read."""
+        block, choice = pieces[0].block, self._choices[pieces[0].choice]
+        if choice.numbers.get(block) != block:
+            return False
+        if choice.reader is None:
+            return True
+        passing: str = getattr(choice.reader, "passing", "")
+        return passing != "" and all(texts := texts_of(pieces)) and passing not in "".join(texts)
 
     def finish(self) -> Sequence[Event]:
         """Return what the readers held."""
