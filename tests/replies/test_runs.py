@@ -157,6 +157,23 @@ def test_a_text_that_a_stage_looks_at_is_not_read_later() -> None:
     assert "".join(said) == "".join(texts).upper()
 
 
+def test_a_text_that_has_said_nothing_yet_is_not_read_later() -> None:
+    start = {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
+    deltas = [
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}}
+        for text in ("", "", "", "Hi")
+    ]
+    *sent, last = [b"data: " + json.dumps(one).encode() + b"\n\n" for one in (start, *deltas)]
+    row = ProviderRow(id="lab", name="Lab", dialect="anthropic_messages")
+    reader = ReplyReader(row, streamed=True, forward=True)
+    forwarding = Forwarding(reader, forward=True, withhold_usage=False, hold_end=False)
+    for one in sent:
+        assert forwarding.repeated(one) or forwarding.update(one)
+    assert not reader.beginning.has_token
+    assert forwarding.repeated(last)
+    assert reader.beginning.has_token
+
+
 @pytest.mark.parametrize("forward", [True, False])
 def test_frames_of_one_text_that_came_together_pass_the_stages_together(forward: bool) -> None:
     texts = [f"word {number} " for number in range(30)]
@@ -191,7 +208,7 @@ def test_thinking_in_a_text_is_found_in_frames_that_came_together(
 ) -> None:
     thoughts = [frame(delta(f"thought {number} ", field)) for number in range(5) if field]
     frames = [frame(START), *thoughts, *(frame({"content": text}) for text in texts), frame({}, "stop")]
-    formats = TextFormats(reasoning=find_format(name), undecided=undecided, hold_limit=4)
+    formats = TextFormats(reasoning=find_format(name), undecided=undecided, hold_limit=1)
     one_by_one = ReplyReader(ROW, streamed=True, formats=formats)
     together = ReplyReader(ROW, streamed=True, formats=formats)
     said = [event for one in frames for event in one_by_one.feed(one)] + one_by_one.finish()
