@@ -18,9 +18,9 @@ from bardo.reasoning.registry import builtin_formats, find_format
 from bardo.replies.citations import citations_between
 from bardo.replies.forwarding import Forwarding
 from bardo.replies.reply_reader import ReplyReader
-from bardo.replies.reply_stages import pass_through
+from bardo.replies.reply_stages import WithoutReasoning, pass_through
 from bardo.streams.stage import Stage
-from bardo.values.events import BlockFields, ContentChunk, Event, Finish, ThinkChunk
+from bardo.values.events import BlockFields, ContentChunk, Event, Finish, ThinkChunk, ToolCallChunk
 from bardo.values.response import Response
 from bardo.values.secrets import Secrets
 
@@ -147,6 +147,15 @@ class Upper(Seen):
         return (ContentChunk(item.block, item.text.upper()),) if isinstance(item, ContentChunk) else (item,)
 
 
+class UpperArguments(Seen):
+    """A stage that changes the arguments of calls, and no text."""
+
+    touches = frozenset((ToolCallChunk,))
+
+    def feed(self, item: Event) -> Sequence[Event]:
+        return (ToolCallChunk(item.block, item.arguments.upper()),) if isinstance(item, ToolCallChunk) else (item,)
+
+
 def test_a_text_that_a_stage_looks_at_is_not_read_later() -> None:
     texts = [f"word {number} " for number in range(9)]
     reader = ReplyReader(ROW, streamed=True, forward=True, stages=(Upper(),))
@@ -219,13 +228,21 @@ def test_thinking_in_a_text_is_found_in_frames_that_came_together(
 STAGES: dict[str, tuple[Callable[[], Stage[Event, Event]], str]] = {
     "citations of whole blocks": (lambda: citations_between("anthropic_messages", "openai_chat")[0], ""),
     "thinking in the text": (lambda: InlineReasoning.of("think"), "<think>"),
+    "thinking that is left out": (WithoutReasoning, ""),
+    "arguments of calls": (UpperArguments, ""),
     **{
         f"a marker of {one.name}": (partial(InlineReasoning.of, one.name), one.dropped[-1])
         for one in builtin_formats().rows.values()
         if one.dropped
     },
 }
-CITED = {"type": "char_location", "cited_text": "c", "document_index": 0, "start_char_index": 0, "end_char_index": 1}
+CITED = {
+    "type": "web_search_result_location",
+    "url": "https://a.example",
+    "title": "A",
+    "encrypted_index": "e",
+    "cited_text": "c",
+}
 
 
 @pytest.mark.parametrize(("make", "mark"), STAGES.values(), ids=STAGES)
@@ -236,6 +253,7 @@ def test_a_stage_gives_of_many_events_what_it_gives_of_each(make: Callable[[], S
         BlockFields(0, "anthropic_messages", {"citations": [CITED]}),
         *events,
         *(ThinkChunk(1, text) for text in texts),
+        *(ToolCallChunk(3, text) for text in texts),
     ]
     events += [ContentChunk(2, text) for text in ("c", "d", f"d{mark}", "e")] + [Finish("stop", "stop")]
     together, alone = make(), make()
