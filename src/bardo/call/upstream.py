@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -89,7 +88,8 @@ class UpstreamReply:
         self._streamed = is_streamed(reply, requested=request.stream)
         # A provider may answer a streaming request whole, or the other way round: then its bytes are not the client's.
         self.forward = attempt.forward and self._streamed is request.stream
-        self._primed: deque[ReplyUpdate] = deque()
+        # What was read and waits to be given, the last of it first.
+        self._primed: list[ReplyUpdate] = []
 
     @property
     def reader(self) -> ReplyReader:
@@ -165,7 +165,7 @@ class UpstreamReply:
         More bytes than the limits allow are a failure too.
         """
         if self._primed:
-            return self._primed.popleft()
+            return self._primed.pop()
         if self._budget is not None and self._budget.cut:
             await self.close()
         return None if self._reading is None else await self._reading.next()
@@ -260,7 +260,7 @@ class UpstreamReply:
                 self._check_patience(now - since)
             if reader.failure is not None and not shown:
                 raise reader.failure
-        self._primed.extend(held.updates)
+        self._primed = held.updates[::-1]
 
     def _note_token(self) -> None:
         """Note that the model has said something, or that the whole reply has come."""

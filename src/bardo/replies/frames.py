@@ -119,11 +119,11 @@ class ReplyFraming:
 class RepeatedFrames:
     """Reads the frames of a stream that are alike in one go, where the framing and the decoder of a reply can both do so."""
 
-    __slots__ = ("_around", "_decoder", "framing")
+    __slots__ = ("_around", "decoder", "framing")
 
     def __init__(self, framing: SseDecoder, decoder: RepeatingDecoder) -> None:
         self.framing = framing
-        self._decoder = decoder
+        self.decoder = decoder
         self._around: FrameEnds | None = None
 
     @classmethod
@@ -134,16 +134,16 @@ class RepeatedFrames:
 
     def read(self, chunk: bytes, place: int, *, joined: bool) -> tuple[Sequence[Event], int] | None:
         """Return the events of the frames at `place` of `chunk`, and where they end; None where it must be fed."""
-        self._around = around = self._decoder.repeated()
+        self._around = around = self.decoder.repeated()
         if around is None:
             return None
         values, end = self.framing.run(chunk, place, around)
-        events = self._decoder.again(values, joined=joined) if values else None
+        events = self.decoder.again(values, joined=joined) if values else None
         if events is None and len(values) > 1 and not around.filled:
             # The last one begins as they do and goes on otherwise: with a signature, a null, or as the end of the block.
             *values, last = values
             end -= around.begins + len(last) + around.ends
-            events = self._decoder.again(values, joined=joined)
+            events = self.decoder.again(values, joined=joined)
         return None if events is None else (events, end)
 
     def value_of(self, chunk: bytes) -> bytes | None:
@@ -159,14 +159,14 @@ class RepeatedFrames:
     def read_all(self, chunk: bytes, *, joined: bool) -> Sequence[Event] | None:
         """Return the events of a chunk that holds nothing but such frames, all of them whole; None for any other."""
         value = self.value_of(chunk)
-        events = None if value is None else self._decoder.again((value,), joined=joined)
+        events = None if value is None else self.decoder.again((value,), joined=joined)
         if events is not None:
             return events
-        self._around = around = self._decoder.repeated()
+        self._around = around = self.decoder.repeated()
         if around is None:
             return None
         values, end = self.framing.run(chunk, 0, around)
-        return self._decoder.again(values, joined=joined) if values and end == len(chunk) else None
+        return self.decoder.again(values, joined=joined) if values and end == len(chunk) else None
 
 
 def open_framing(framing: Framing, *, streamed: bool) -> Stage[bytes, Frame]:

@@ -75,7 +75,7 @@ class RepeatedReading:
         value = self.frames.value_of(chunk) if self._alone else None
         if value is None or not is_text(value) or self._pipeline.watch.feed(chunk):
             return False
-        self._postponed.append(chunk)
+        self._postponed.append(value)
         if len(self._postponed) >= _MOST_POSTPONED:
             self.catch_up()
         return True
@@ -83,8 +83,8 @@ class RepeatedReading:
     def catch_up(self) -> None:
         """Read what was postponed."""
         if self._postponed:
-            chunks, self._postponed = self._postponed, []
-            events = self.frames.read_all(b"".join(chunks), joined=True)
+            values, self._postponed = self._postponed, []
+            events = self.frames.decoder.again(values, joined=True)
             if events:
                 self._pipeline.feed_further(events)
 
