@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections import deque
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -43,45 +42,47 @@ NOTHING, HEAD, BODY = range(3)
 class Connection(Channel):
     """One connection of a server. Its requests are answered one after the other, in their order."""
 
+    # What most connections never change is of the class: an object of more than thirty attributes has a dictionary of its own.
+    _surplus = False
+    # The address that was parsed last: its path, the path as it came, and its query.
+    _parsed_target = b""
+    _paths = "", b"", b""
+    _arriving = NOTHING
+    # Ends a request that does not arrive in time, or a connection that was refused.
+    _deadline: asyncio.TimerHandle | None = None
+    # Closes the connection where no request follows a reply.
+    _idle_timer: asyncio.TimerHandle | None = None
+    _idle_since = 0.0
+    # The parser of the head that arrives, the target of one that is complete, and whether the parser has seen its end.
+    _parser: httptools.HttpRequestParser | None = None
+    _target = b""
+    _head_parsed = _keep_alive = False
+    # The body that arrives: how much of it is to come, or its chunks; and the bytes of reads that brought nothing of it.
+    _left = 0
+    _chunks: ChunkedBody | None = None
+    # The request that came last, the one whose reply is being made, and the one that the application gets once it has arrived.
+    _last: RequestCycle | None = None
+    _active: RequestCycle | None = None
+    _unstarted: RequestCycle | None = None
+    # The request for a WebSocket that came last: all that the client sends is given to it.
+    _websocket: WebSocketCycle | None = None
+    # An error that waits for the replies before it, and how much was read since.
+    _refusal: bytes | None = None
+    _refused = False
+    _discarded = 0
+    _discards_until = _discarded_at = 0.0
+
     def __init__(self, server: ServerState, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(server)
         self.loop = loop
         self._limits = server.limits
         self._bounds = server.limits.bounds
-        self._surplus = False
         self._scope_of_connection: dict[str, Any] = {}
-        # The address that was parsed last: its path, the path as it came, and its query.
-        self._parsed_target = b""
-        self._paths = "", b"", b""
-        self._arriving = NOTHING
-        # Ends a request that does not arrive in time, or a connection that was refused.
-        self._deadline: asyncio.TimerHandle | None = None
-        # Closes the connection where no request follows a reply.
-        self._idle_timer: asyncio.TimerHandle | None = None
-        self._idle_since = 0.0
-        # The head that arrives: its bytes and its parser where it comes in pieces, its headers, and whether the parser has seen its end.
+        # The head that arrives: its bytes where it comes in pieces, and its headers.
         self._head = bytearray()
-        self._parser: httptools.HttpRequestParser | None = None
         self._headers: Headers = []
-        self._target = b""
-        self._head_parsed = self._keep_alive = False
-        # The body that arrives: how much of it is to come, or its chunks; and the bytes of reads that brought nothing of it.
-        self._left = 0
-        self._chunks: ChunkedBody | None = None
-        # The request that came last, the one whose reply is being made, those that wait for it, and the one that the application gets once
-        # it has arrived.
-        self._last: RequestCycle | None = None
-        self._active: RequestCycle | None = None
-        self._waiting: deque[RequestCycle] = deque()
-        self._unstarted: RequestCycle | None = None
-        # The request for a WebSocket that came last: all that the client sends is given to it.
-        self._websocket: WebSocketCycle | None = None
-        # An error that waits for the replies before it, and how much was read since.
-        self._refusal: bytes | None = None
-        self._refused = False
-        self._discarded = 0
-        self._discards_until = 0.0
-        self._discarded_at = 0.0
+        # The requests that wait for the reply that is being made.
+        self._waiting: list[RequestCycle] = []
 
     # The connection
 
@@ -150,7 +151,7 @@ class Connection(Channel):
             return
         elif self._waiting:
             self.resume_reading()
-            self._start(self._waiting.popleft())
+            self._start(self._waiting.pop(0))
         elif self._refusal is not None:
             self._write_refusal(self._refusal)
         elif not self._refused:

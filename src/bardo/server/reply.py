@@ -78,12 +78,11 @@ class Channel(asyncio.Protocol):
     """A connection as its requests see it: where they write, and whether more is read, or taken, at the moment."""
 
     transport: asyncio.Transport
+    read_paused = write_paused = False
+    _writable: asyncio.Event | None = None
 
     def __init__(self, server: ServerState) -> None:
         self.server = server
-        self.read_paused = False
-        self.write_paused = False
-        self._writable: asyncio.Event | None = None
 
     def pause_reading(self) -> None:
         """Read no more of the client until `resume_reading`."""
