@@ -156,6 +156,35 @@ def test_a_call_carries_its_key_and_the_dialects_headers() -> None:
     assert call.headers["content-type"] == "application/json"
 
 
+@pytest.mark.parametrize("kept", [False, True], ids=["dropped", "kept for the log"])
+def test_the_body_that_was_sent_is_held_by_an_open_reply_only_for_the_log(kept: bool) -> None:
+    bench = Bench({"one": FakeReply(headers=SSE, chunks=[*STREAM, DONE])})
+    services = replace(bench.services, limits=msgspec.structs.replace(bench.services.limits, keep_content=kept))
+
+    async def work() -> bytes:
+        live = await open_call(services, request(language="anthropic_messages"))
+        held = live.attempt.wire.body
+        await read(live)
+        return held
+
+    held = run(work)
+    assert held == (bench.transport.calls[0].body if kept else b"")
+    assert ("2+2?" in (bench.rows[0].sent_content or "")) is kept
+
+
+def test_the_body_that_was_sent_is_held_as_long_as_a_step_behind_the_answer_may_send_it_again() -> None:
+    form = {"type": "json_schema", "json_schema": {"name": "n", "schema": {"type": "object"}}}
+    bench = Bench({"one": FakeReply(headers=SSE, chunks=[*STREAM, DONE])})
+
+    async def work() -> bytes:
+        live = await open_call(bench.services, request(response_format=form))
+        assert live.answer is not None
+        await live.close()
+        return live.attempt.wire.body
+
+    assert run(work) == bench.transport.calls[0].body
+
+
 @pytest.mark.parametrize("language", ["openai_chat", "anthropic_messages"], ids=["forwarded", "translated"])
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 def test_a_call_that_ended_is_in_no_circle_of_references(stream: bool, language: str) -> None:

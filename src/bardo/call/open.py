@@ -262,6 +262,8 @@ async def _begin(
         replay.note_answered(attempt, call.tenant)
     if services.server_facts is not None:
         services.server_facts.note_answer(attempt.target)
+    # A stream may take many minutes from here on.
+    live.drop_sent_body()
 
 
 class _Admit(Protocol):

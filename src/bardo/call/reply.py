@@ -181,6 +181,11 @@ class LiveReply:
         self._attempt, self._knowledge = opened.attempt, knowledge
         self._upstream, self.answer = opened.upstream, opened.answer
 
+    def drop_sent_body(self) -> None:
+        """Keep the body of the attempt that was answered no longer, where neither a step behind the answer nor the log asks for it."""
+        if self._upstream is not None and self.answer is None and not self._services.limits.keep_content:
+            self._attempt, self._opening = self._upstream.drop_sent_body(), None
+
     def keep_at(self, place: StalePlace) -> None:
         """Keep the reply for callers that would rather have an old one than none."""
         self._stale_place = place

@@ -204,6 +204,11 @@ class UpstreamReply:
         correction = self._services.outputs.correction(target.provider.id, target.model, tenant)
         return reader.written.unfinished_usage(correction) or _NOTHING
 
+    def drop_sent_body(self) -> Attempt:
+        """Keep the body that was sent no longer, and return the attempt without it."""
+        self.attempt = msgspec.structs.replace(self.attempt, wire=msgspec.structs.replace(self.attempt.wire, body=b""))
+        return self.attempt
+
     def cut(self, error: BardoError) -> None:
         """End a stream with an error."""
         if self._reading is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -100,6 +101,25 @@ def half_closing(connection: socket.socket) -> None:
 
 ENDS = pytest.mark.parametrize("end", [closing, resetting, half_closing])
 REPLIES = pytest.mark.parametrize("reply", [OK, STREAMED], ids=["whole", "streamed"])
+
+
+def test_a_reply_does_not_hold_the_body_that_was_sent() -> None:
+    def script(connection: socket.socket, _: int) -> None:
+        heard(connection)
+        connection.sendall(STREAMED)
+
+    with serving(script) as provider:
+        body = b" " * 100 + b"{}"
+
+        async def run() -> None:
+            transport = HttpTransport()
+            before = sys.getrefcount(body)
+            reply = await transport.send(Call(url=provider.url, body=body, provider="tiny"), USUAL)
+            assert sys.getrefcount(body) == before
+            assert await reply.read(1000) == b"ok"
+            await transport.close()
+
+        asyncio.run(run())
 
 
 @ENDS

@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from functools import cache, lru_cache, partial
 from typing import Any
 
+import msgspec
+
 from bardo._version import __version__
 from bardo.adapters.net import problems
 from bardo.adapters.net.addresses import Address, RequestRoute, allowed_addresses, way_of
@@ -97,7 +99,9 @@ class HttpTransport:
         if incoming.failure is not None and not incoming.headed:
             raise _failed_head(incoming.failure, call, closed=self._closed)
         try:
-            reply = HttpReply(incoming, call, deadlines.idle, self._replies, resent=resent)
+            # The body is not sent again, and a reply may take many minutes.
+            asked = msgspec.structs.replace(call, body=b"")
+            reply = HttpReply(incoming, asked, deadlines.idle, self._replies, resent=resent)
         except NotHttp as failure:
             incoming.fail(failure)
             raise problems.unreadable(call, str(failure)) from None
