@@ -22,6 +22,7 @@ from bardo.dialects.shared.dialect import Dialect
 DIALECT = Dialect(
     name=NAME,
     stream_framing="sse",
+    limit_prefix="anthropic-ratelimit-",
     decode_request=decode_request,
     declaration=DECLARATION,
     request_path=lambda request: "messages",

@@ -349,7 +349,8 @@ class Dialect:
     `model_pictures`: messages of the model may hold pictures; elsewhere only those of the user.
     `marks_messages`: which of other dialects' markers a whole message may have.
     `starts_with_usage`: a stream names the tokens of its prompt where it begins. `over_budget_status` is the status of an answer to a
-    client whose budget is used up.
+    client whose budget is used up. `limit_prefix` begins the headers of what is left of a minute, where these are not OpenAI's: the time
+    of the reset is a date then.
     `usage_option` is the object of a body, and the field in it, that ask for usage in a stream. `embeddings`, `token_count` and `models`
     are how it asks for vectors, counts of tokens and lists of models; None where it has no such thing.
     `time_fields` are the fields of a reply that began and ended so many seconds after its request; None where a reply has none.
@@ -386,6 +387,7 @@ class Dialect:
     starts_with_usage: bool = False
     marks_messages: frozenset[str] = frozenset()
     over_budget_status: int = 402
+    limit_prefix: str = ""
     usage_option: tuple[str, str] | None = None
     embeddings: EmbeddingForm | None = None
     token_count: CountForm | None = None

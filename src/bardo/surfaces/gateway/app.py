@@ -15,6 +15,7 @@ from bardo.adapters.stores.database.problems import DatabaseProblem
 from bardo.adapters.stores.response_store import ResponseStore
 from bardo.batches.service import BatchService
 from bardo.call.services import Services
+from bardo.dialects import dialect
 from bardo.services.accounts.accounts import Accounts
 from bardo.services.facts.feedback import FeedbackRecorder
 from bardo.surfaces.gateway.answer import JSON, Answer, Draining, error_body, error_headers, error_status
@@ -382,17 +383,17 @@ async def authenticate(context: GatewayContext, accounts: Accounts, route: Route
             answer.has_login = caller_of(scope).login is not None
 
 
-def limit_headers(account: Account, accounts: Accounts, dialect: str, now: float) -> list[tuple[str, str]]:
+def limit_headers(account: Account, accounts: Accounts, dialect_name: str, now: float) -> list[tuple[str, str]]:
     """Return what is left of the limits of a minute, in the headers that the libraries of a dialect read."""
-    found = accounts.remaining(account)
+    found, prefix = accounts.remaining(account), dialect(dialect_name).limit_prefix
     headers: list[tuple[str, str]] = []
     for name, kind in _LIMITS:
         if name not in found:
             continue
         limit, left = found[name]
         reset = 0 if left == limit else _WINDOW
-        if dialect == "anthropic_messages":
-            begin, told = f"anthropic-ratelimit-{kind}-", datetime.fromtimestamp(int(now + reset), UTC)
+        if prefix:
+            begin, told = f"{prefix}{kind}-", datetime.fromtimestamp(int(now + reset), UTC)
             parts = (("limit", str(limit)), ("remaining", str(left)), ("reset", told.strftime("%Y-%m-%dT%H:%M:%SZ")))
             headers += [(begin + part, value) for part, value in parts]
         else:
