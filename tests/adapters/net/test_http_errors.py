@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
 import ssl
+from typing import Any
 
 import pytest
 
@@ -106,6 +109,21 @@ def test_a_certificate_for_another_name_is_no_certificate(monkeypatch: pytest.Mo
 
 def test_a_server_that_hangs_up_on_a_tls_greeting_is_unreachable() -> None:
     assert isinstance(failing_at(scheme="https"), Unreachable)
+
+
+def test_a_deadline_is_told_of_though_the_loop_has_closed_the_socket_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> BardoError:
+        async def closes(_: Any, *, sock: socket.socket, **__: Any) -> Any:
+            os.close(sock.fileno())
+            await asyncio.Event().wait()
+
+        async with speaking(asyncio.Event()) as place:
+            monkeypatch.setattr(asyncio.get_running_loop(), "create_connection", closes)
+            return await failure(f"https://{place}/v1", deadlines=Deadlines(connect=0.05))
+
+    with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
+        problem = runner.run(run())
+    assert isinstance(problem, UpstreamTimeout)
 
 
 def test_a_connection_that_takes_too_long_names_its_deadline() -> None:

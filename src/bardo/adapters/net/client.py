@@ -10,6 +10,7 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache, lru_cache, partial
 from typing import Any
 
@@ -195,7 +196,9 @@ class HttpTransport:
                     server_hostname=stop.host if stop.secure else None,
                 )
             except BaseException:
-                carrier.close()
+                # uvloop has closed it where the deadline came while it was taking it over; the deadline is what is told of then.
+                with suppress(OSError):
+                    carrier.close()
                 raise
         except OSError as failure:
             if address.proxy is None:
