@@ -5,13 +5,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 from sqlalchemy import Engine, text
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, OperationalError
 
 from bardo.accounting.limits import LeaseRequest, LimitName, Shortage, period_of
 from bardo.adapters.stores.database.engines import execute_together, transaction, without_turns
+from bardo.adapters.stores.database.problems import DatabaseProblem
 from bardo.services.accounts.key_store import KeyStore, open_keys
 from bardo.services.accounts.lease_store import SqlLeaseStore
 from bardo.services.accounts.leases import Estimate, Lease, LeaseGrant
@@ -134,6 +136,39 @@ def test_rows_of_a_process_that_was_away_are_stored_anew(engine: Engine) -> None
     assert isinstance(one.claim("team", (), [want("concurrency", 10, 1)], NOW + 121), LeaseGrant)
     # What it held before is in the rows again, and replaced by the lease.
     assert one.used("team", NOW + 121).total("concurrency", NOW + 121) == 1
+
+
+@pytest.mark.parametrize("need", [1, 9])
+def test_a_lease_after_an_absence_stores_what_is_held_of_other_keys_too(engine: Engine, need: int) -> None:
+    one, other = seen(engine, "one"), seen(engine, "other")
+    one.sync([Lease("first", ("concurrency", 0), 4), Lease("second", ("concurrency", 0), 3)], (), NOW)
+    other.sync((), (), NOW + 60)
+    other.clean(NOW + 60)
+    assert isinstance(one.claim("third", (), [want("concurrency", 10, need)], NOW + 61), LeaseGrant)
+    held = [other.used(name, NOW + 61).total("concurrency", NOW + 61) for name in ("first", "second", "third")]
+    assert held == [4, 3, need]
+
+
+def test_what_was_lost_is_stored_by_the_next_sync_where_the_first_one_failed(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = seen(engine, "one"), seen(engine, "other")
+    one.sync([Lease("first", ("concurrency", 0), 4)], (), NOW)
+    other.sync((), (), NOW + 60)
+    other.clean(NOW + 60)
+    answers = iter([execute_together])
+
+    def fails(*asked: Any, **options: Any) -> Any:
+        for execute in answers:
+            return execute(*asked, **options)
+        raise OperationalError("", {}, Exception("the server was stopped"))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("bardo.services.accounts.lease_store.execute_together", fails)
+        with pytest.raises(DatabaseProblem):
+            one.sync((), (), NOW + 61)
+    assert one.sync((), (), NOW + 62) == 2
+    assert other.used("first", NOW + 62).total("concurrency", NOW + 62) == 4
 
 
 def test_statements_that_go_together_are_one_transaction(engine: Engine) -> None:

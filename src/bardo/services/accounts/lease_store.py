@@ -22,13 +22,7 @@ from bardo.accounting.limits import (
     day_number,
     is_counted,
 )
-from bardo.adapters.stores.database.engines import (
-    Statement,
-    execute_together,
-    is_file,
-    transaction,
-    without_turns,
-)
+from bardo.adapters.stores.database.engines import Statement, execute_together, is_file, transaction, without_turns
 from bardo.services.accounts.leases import (
     KEPT_SECONDS,
     STALE_SECONDS,
@@ -101,6 +95,8 @@ class SqlLeaseStore:
         self._worker = worker
         self._spend = spend
         self._own = OwnRows()
+        # Others took this process for over, and may have removed its rows, which are not stored anew yet.
+        self._lost = False
 
     def claim(
         self, account: str, rows: Sequence[Lease], wants: Sequence[LeaseRequest], now: float
@@ -122,7 +118,8 @@ class SqlLeaseStore:
                 connection, [*self._live(rows, now), *_usage_of(account, now)], commits=True
             )
         self._own.note(rows)
-        if self._was_away(seen, now):
+        self._lost = self._was_away(seen, now)
+        if self._lost:
             return None
         used = self._used(account, leases, estimates, now, money=is_about_money(wants))
         granted = grant_of(wants, used, now)
@@ -167,6 +164,7 @@ class SqlLeaseStore:
             granted = grant_of(wants, used, now)
             leased = rows_of(account, wants, granted) if isinstance(granted, LeaseGrant) else []
             execute_together(connection, self._stored(leased), commits=True)
+        self._lost = False
         self._own.note([*rows, *leased])
         return granted
 
@@ -178,9 +176,11 @@ class SqlLeaseStore:
         asked.append((_LIVING, {"since": now - STALE_SECONDS}))
         with transaction(self._engine) as connection:
             seen, *_, living = execute_together(connection, asked, commits=True)
-        if self._was_away(seen, now):
+        self._lost = self._was_away(seen, now)
+        if self._lost:
             with transaction(self._engine) as connection:
                 execute_together(connection, self._stored([*self._own.all(), *rows]), commits=True)
+        self._lost = False
         self._own.note(rows)
         return int(living[0][0] or 0)
 
@@ -213,9 +213,10 @@ class SqlLeaseStore:
         """Do nothing: the engine is not only for leases."""
 
     def _live(self, rows: Sequence[Lease], now: float) -> list[Statement]:
-        """Return what says that this process lives, after having asked when it was seen, and stores rows."""
+        """Return what says that this process lives, after having asked when it was seen, and stores rows, those that were lost too."""
         worker = {"worker": self._worker}
-        return [(_WAS_SEEN, worker), (_SEEN, {**worker, "now": now}), *self._stored(rows)]
+        stored = self._stored([*self._own.all(), *rows] if self._lost else rows)
+        return [(_WAS_SEEN, worker), (_SEEN, {**worker, "now": now}), *stored]
 
     def _was_away(self, seen: Sequence[Any], now: float) -> bool:
         """Whether others took this process for over, and may have removed all of its rows."""

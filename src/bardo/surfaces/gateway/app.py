@@ -392,11 +392,9 @@ def limit_headers(account: Account, accounts: Accounts, dialect_name: str, now: 
             continue
         limit, left = found[name]
         reset = 0 if left == limit else _WINDOW
-        if prefix:
-            begin, told = f"{prefix}{kind}-", datetime.fromtimestamp(int(now + reset), UTC)
-            parts = (("limit", str(limit)), ("remaining", str(left)), ("reset", told.strftime("%Y-%m-%dT%H:%M:%SZ")))
-            headers += [(begin + part, value) for part, value in parts]
-        else:
-            parts = (("limit", str(limit)), ("remaining", str(left)), ("reset", f"{reset}s"))
-            headers += [(f"x-ratelimit-{part}-{kind}", value) for part, value in parts]
+        date = datetime.fromtimestamp(int(now + reset), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        parts = (("limit", str(limit)), ("remaining", str(left)), ("reset", date if prefix else f"{reset}s"))
+        headers += [
+            (f"{prefix}{kind}-{part}" if prefix else f"x-ratelimit-{part}-{kind}", value) for part, value in parts
+        ]
     return headers
