@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from bardo.adapters.long_work import LONG_BYTES, in_slices, run_by_size, size_of, size_of_reply
+from bardo.adapters.long_work import LONG_BYTES, in_slices, run_by_size, size_of, size_of_body, size_of_reply
 from bardo.planning import exchange
 from bardo.replies.reply_reader import ReplyReader
 from bardo.simulators import Script, Turn
 from bardo.surfaces.gateway import generate
 from bardo.values.blocks import ReasoningBlock, ReplyBlock, TextBlock, ToolCallBlock
-from bardo.values.request import Message, Request
+from bardo.values.request import Message, Request, Tool
 from bardo.values.response import Response
 from support.any_model import Simulator
 from support.gateway import House, house
@@ -140,6 +140,24 @@ def test_very_many_messages_are_long_though_their_body_is_not_known() -> None:
     message = Message(role="user", blocks=(TextBlock("hello"),))
     assert size_of(Request(model="m", messages=(message,) * 1_001)) >= LONG_BYTES
     assert size_of(Request(model="m", messages=(message,) * 1_000)) < LONG_BYTES
+
+
+def test_very_many_parts_and_tools_are_long() -> None:
+    message = Message(role="user", blocks=(TextBlock("hello"),) * 20)
+    tools = tuple(Tool(name=f"t{place}") for place in range(10))
+    assert size_of(Request(model="m", messages=(message,) * 100, tools=tools)) >= LONG_BYTES
+    assert size_of(Request(model="m", messages=(message,) * 99, tools=tools)) < LONG_BYTES
+
+
+@pytest.mark.parametrize(
+    ("unit", "is_long"),
+    [(b'{"type":"text","text":"a"},', True), (b'{"type":"text","text":"' + b"a" * 500 + b'"},', False)],
+)
+def test_a_body_is_long_by_its_bytes_and_by_its_objects(unit: bytes, is_long: bool) -> None:
+    body = unit * (250_000 // len(unit))
+    assert (size_of_body(body) >= LONG_BYTES) == is_long
+    assert size_of_body(unit * (60_000 // len(unit))) < LONG_BYTES
+    assert size_of_body(b"a" * LONG_BYTES) >= LONG_BYTES
 
 
 @pytest.mark.parametrize(

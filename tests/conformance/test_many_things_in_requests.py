@@ -6,19 +6,22 @@ A new kind of thing is one line of the table of its dialect.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
 from typing import Any
 
 import pytest
 
+from bardo.adapters.stores.state import MemoryStore
 from support.growth import check_growth
 from support.sampling import sample
 from support.scripted import Scripted, reply
 from support.talk import body_for, path_for
 from support.upstream_replies import REPLIES
 
-FEW, MANY, BELOW = 200, 2_000, 30
+# Ten times as many: what copies or searches a list for each thing shows beside the rest of the work only where there are thousands.
+FEW, MANY, BELOW = 1_000, 10_000, 30
 BY_DAY = 2
 OBJECT: dict[str, Any] = {"type": "object", "properties": {}}
 MARK = {"type": "ephemeral"}
@@ -31,6 +34,11 @@ Kinds = dict[str, Callable[[int], Body]]
 
 def each(count: int, make: Callable[[int], Any]) -> list[Any]:
     return [make(number) for number in range(count)]
+
+
+def several(count: int, make: Callable[[int], Sequence[Any]]) -> list[Any]:
+    """Return what is made for each number, one behind the other."""
+    return [one for number in range(count) for one in make(number)]
 
 
 def names(count: int) -> list[str]:
@@ -106,9 +114,34 @@ CHAT: Kinds = {
     "results in another order": lambda n: chat_turns(
         {"role": "assistant", "tool_calls": each(n, chat_call)}, *reversed(each(n, chat_result))
     ),
-    "results of one call": lambda n: chat_turns(
+    "blocks of one result": lambda n: chat_turns(
         {"role": "assistant", "tool_calls": [chat_call(0)]}, {**chat_result(0), "content": [TEXT] * n}
     ),
+    "results of one call": lambda n: chat_turns(
+        {"role": "assistant", "tool_calls": [chat_call(0)]}, *[chat_result(0)] * n
+    ),
+    "results of no call": lambda n: chat_turns(*each(n, chat_result)),
+    "calls without results": lambda n: chat_turns(
+        *each(n, lambda i: {"role": "assistant", "tool_calls": [chat_call(i)]})
+    ),
+    "turns": lambda n: chat_turns(
+        *several(
+            n,
+            lambda i: (
+                {"role": "assistant", "reasoning_content": "t", "tool_calls": [chat_call(i)]},
+                chat_result(i),
+            ),
+        )
+    ),
+    "answers in a row": lambda n: chat_turns(
+        *[{"role": "assistant", "content": "x", "reasoning_content": "t"}] * n, {"role": "user", "content": "q"}
+    ),
+    "unknown fields of blocks": lambda n: {
+        "messages": [{"role": "user", "content": each(n, lambda i: {**TEXT, f"f{i}": i})}]
+    },
+    "unknown fields of messages": lambda n: {
+        "messages": each(n, lambda i: {"role": "user", "content": "q", f"f{i}": i})
+    },
     "entries of thinking": lambda n: chat_turns(
         {
             "role": "assistant",
@@ -186,6 +219,22 @@ MESSAGES: Kinds = {
     },
     "calls": lambda n: message_turns(each(n, message_call), each(n, message_result)),
     "results of one call": lambda n: message_turns([message_call(0)], [message_result(0)] * n),
+    "turns": lambda n: message_turns(
+        *several(
+            n,
+            lambda i: (
+                [{"type": "thinking", "thinking": "t", "signature": "s"}, message_call(i)],
+                [message_result(i)],
+            ),
+        )
+    ),
+    "answers in a row": lambda n: {
+        "messages": [*[{"role": "assistant", "content": [TEXT]}] * n, {"role": "user", "content": "q"}]
+    },
+    "results of no call": lambda n: message_turns([TEXT], each(n, message_result)),
+    "unknown fields of blocks": lambda n: {
+        "messages": [{"role": "user", "content": each(n, lambda i: {**TEXT, f"f{i}": i})}]
+    },
     "blocks of one result": lambda n: message_turns([message_call(0)], [{**message_result(0), "content": [TEXT] * n}]),
     "thinking": lambda n: message_turns([{"type": "thinking", "thinking": "t", "signature": "s"}] * n, [TEXT]),
     "redacted thinking": lambda n: message_turns([{"type": "redacted_thinking", "data": "s"}] * n, [TEXT]),
@@ -209,6 +258,24 @@ GEMINI: Kinds = {
     "calls": lambda n: gemini_turns(
         [{"functionCall": {"name": "f", "args": {}}}] * n, [{"functionResponse": {"name": "f", "response": {}}}] * n
     ),
+    "turns": lambda n: gemini_turns(
+        *several(
+            n,
+            lambda i: (
+                [
+                    {"text": "t", "thought": True},
+                    {"functionCall": {"name": "f", "args": {}}, "thoughtSignature": "c2lnbmVk"},
+                ],
+                [{"functionResponse": {"name": "f", "response": {}}}],
+            ),
+        )
+    ),
+    "answers in a row": lambda n: {
+        "contents": [
+            *each(n, lambda _: {"role": "model", "parts": [{"text": "x"}]}),
+            {"role": "user", "parts": [{"text": "q"}]},
+        ]
+    },
     "calls of many names": lambda n: gemini_turns(
         [{"functionCall": {"name": name, "args": {}}} for name in names(n)],
         [{"functionResponse": {"name": name, "response": {}}} for name in reversed(names(n))],
@@ -252,6 +319,24 @@ RESPONSES: Kinds = {
         *each(n, lambda i: {"type": "reasoning", "id": f"r{i}", "summary": [{"type": "summary_text", "text": "t"}]}),
         {"role": "assistant", "content": "x"},
     ),
+    "encrypted reasoning": lambda n: response_items(
+        *each(n, lambda i: {"type": "reasoning", "id": f"r{i}", "summary": [], "encrypted_content": f"gAAAA{i}"}),
+    ),
+    "turns": lambda n: response_items(
+        *several(
+            n,
+            lambda i: (
+                {"type": "reasoning", "id": f"r{i}", "summary": [], "encrypted_content": f"gAAAA{i}"},
+                {"type": "function_call", "call_id": f"c{i}", "name": "f", "arguments": "{}"},
+                {"type": "function_call_output", "call_id": f"c{i}", "output": "r"},
+            ),
+        )
+    ),
+    "outputs of one call": lambda n: response_items(
+        {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"},
+        *[{"type": "function_call_output", "call_id": "c", "output": "r"}] * n,
+    ),
+    "answers in a row": lambda n: response_items(*[{"role": "assistant", "content": "x"}] * n),
     "unknown items": lambda n: response_items(*({"type": name, "id": name} for name in names(n))),
     "tools": lambda n: {"tools": [response_tool(name) for name in names(n)]},
     "custom tools": lambda n: {"tools": [{"type": "custom", "name": name} for name in names(n)]},
@@ -262,11 +347,113 @@ RESPONSES: Kinds = {
     "metadata": lambda n: {"metadata": dict.fromkeys(names(n), "v")},
 }
 
+
+def converse_turns(*turns: list[Body]) -> Body:
+    said = [[{"text": "q"}], *turns]
+    return {
+        "messages": [{"role": ("user", "assistant")[place % 2], "content": blocks} for place, blocks in enumerate(said)]
+    }
+
+
+def converse_call(number: int) -> Body:
+    return {"toolUse": {"toolUseId": f"c{number}", "name": "f", "input": {}}}
+
+
+def converse_result(number: int) -> Body:
+    return {"toolResult": {"toolUseId": f"c{number}", "content": [{"text": "r"}]}}
+
+
+def converse_tool(name: str) -> Body:
+    return {"toolSpec": {"name": name, "inputSchema": {"json": OBJECT}}}
+
+
+CONVERSE: Kinds = {
+    "blocks": lambda n: converse_turns([{"text": "x"}] * n),
+    "turns": lambda n: converse_turns(
+        *several(
+            n,
+            lambda i: (
+                [{"reasoningContent": {"reasoningText": {"text": "t", "signature": "s"}}}, converse_call(i)],
+                [converse_result(i)],
+            ),
+        )
+    ),
+    "results of one call": lambda n: converse_turns([converse_call(0)], [converse_result(0)] * n),
+    "cache points": lambda n: converse_turns([{"text": "x"}, {"cachePoint": {"type": "default"}}] * n),
+    "tools": lambda n: {"toolConfig": {"tools": [converse_tool(name) for name in names(n)]}},
+}
+
+
+def cohere_call(number: int) -> Body:
+    return {
+        "role": "assistant",
+        "tool_plan": "t",
+        "tool_calls": [{"id": f"c{number}", "type": "function", "function": {"name": "f", "arguments": "{}"}}],
+    }
+
+
+COHERE: Kinds = {
+    "blocks": lambda n: {"messages": [{"role": "user", "content": [TEXT] * n}]},
+    "turns": lambda n: chat_turns(*several(n, lambda i: (cohere_call(i), chat_result(i)))),
+    "results of one call": lambda n: chat_turns(cohere_call(0), *[chat_result(0)] * n),
+    "documents": lambda n: {"documents": each(n, lambda i: {"id": f"d{i}", "data": {"text": "x"}})},
+    "tools": lambda n: {"tools": [chat_tool(name) for name in names(n)]},
+}
+
+OLLAMA: Kinds = {
+    "messages": lambda n: {"messages": [{"role": "user", "content": "x"}] * n},
+    "turns": lambda n: chat_turns(
+        *several(
+            n,
+            lambda _: (
+                {
+                    "role": "assistant",
+                    "thinking": "t",
+                    "content": "",
+                    "tool_calls": [{"function": {"name": "f", "arguments": {}}}],
+                },
+                {"role": "tool", "tool_name": "f", "content": "r"},
+            ),
+        )
+    ),
+    "results of one call": lambda n: chat_turns(
+        {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f", "arguments": {}}}]},
+        *[{"role": "tool", "tool_name": "f", "content": "r"}] * n,
+    ),
+    "pictures": lambda n: {"messages": [{"role": "user", "content": "x", "images": ["iVBORw0KGgo="] * n}]},
+    "tools": lambda n: {"tools": [chat_tool(name) for name in names(n)]},
+}
+
+
+def interaction_items(*items: Body) -> Body:
+    return {"input": [{"type": "user_input", "content": [TEXT]}, *items, {"type": "user_input", "content": [TEXT]}]}
+
+
+INTERACTIONS: Kinds = {
+    "parts": lambda n: {"input": [{"type": "user_input", "content": [TEXT] * n}]},
+    "turns": lambda n: interaction_items(
+        *several(
+            n,
+            lambda i: (
+                {"type": "thought", "signature": "c2lnbmVk", "summary": [TEXT]},
+                {"type": "function_call", "id": f"c{i}", "name": "f", "arguments": {}},
+                {"type": "function_result", "call_id": f"c{i}", "name": "f", "result": "r"},
+            ),
+        )
+    ),
+    "answers in a row": lambda n: interaction_items(*[{"type": "model_output", "content": [TEXT]}] * n),
+    "tools": lambda n: {"tools": [{"type": "function", "name": name, "parameters": OBJECT} for name in names(n)]},
+}
+
 REQUESTS: dict[str, Kinds] = {
     "openai_chat": CHAT,
     "openai_responses": RESPONSES,
     "anthropic_messages": MESSAGES,
     "gemini": GEMINI,
+    "bedrock_converse": CONVERSE,
+    "cohere": COHERE,
+    "ollama": OLLAMA,
+    "gemini_interactions": INTERACTIONS,
 }
 
 
@@ -293,7 +480,12 @@ def test_a_request_of_many_things_takes_time_in_proportion(client: str, monkeypa
         given = REQUESTS[client][kind]
 
         def ask(count: int, provider: str = provider, given: Callable[[int], Body] = given) -> None:
-            gateway = Scripted(provider, lambda _: reply(provider, [REPLIES[provider].whole], stream=False))
+            # Where nothing is kept, no reply in a history is looked for.
+            kept = MemoryStore()
+            kept.put("", ["t" + "0" * 32], b"{}", now=time.time())
+            gateway = Scripted(
+                provider, lambda _: reply(provider, [REPLIES[provider].whole], stream=False), replay=kept
+            )
             body = json.dumps({**body_for(client, "m1"), **given(count)}).encode()
             answer = gateway.post(path_for(client, "m1"), body)
             # A reply of plain text is no answer in a form: whether it was asked for in time is what is measured.

@@ -15,6 +15,8 @@ from bardo.adapters.net.client import Call
 from bardo.adapters.net.fake import FakeReply, FakeTransport
 from bardo.adapters.net.keys import Keyring
 from bardo.adapters.stores.log import LogRow
+from bardo.adapters.stores.replay_store import ReplayKeeper
+from bardo.adapters.stores.state import KeyedStore
 from bardo.call.services import Limits
 from bardo.catalog.load import builtin
 from bardo.services.facts.directory import ProviderDirectory
@@ -47,6 +49,8 @@ class Scripted:
     models: tuple[str, ...] = ("m1",)
     transport: Any = None
     """What calls are sent over; None: what `handler` answers."""
+    replay: KeyedStore | None = None
+    """Where earlier reasoning is kept; None: nowhere."""
 
     def __post_init__(self) -> None:
         self.transport = self.transport or FakeTransport(self.handler)
@@ -69,6 +73,7 @@ class Scripted:
             log=_Rows(self.rows),
             clock=self.clock,
             failover=NO_PAUSES,
+            replay=None if self.replay is None else ReplayKeeper(self.replay, clock=self.clock),
         )
         self.app = Gateway(self.services, GatewaySettings(max_body_bytes=64_000_000, keep_alive_seconds=0))
 

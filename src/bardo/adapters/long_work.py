@@ -12,9 +12,15 @@ from bardo.values.blocks import ReasoningBlock, TextBlock, ToolCallBlock
 from bardo.values.request import Request
 from bardo.values.response import Response
 
-LONG_BYTES = 256 * 1024
-"""From this size on work goes to a thread; what is shorter takes less than ten milliseconds, and waits for nobody."""
-_MANY_MESSAGES = 1_000
+LONG_BYTES = 512 * 1024
+"""From this size on work goes to a thread; what is shorter takes less than thirty milliseconds, and waits for nobody.
+
+A shorter piece of work gains nothing in a thread: CPython takes the interpreter from a thread after five milliseconds only.
+"""
+_FEW_BYTES = 64 * 1024
+# Reading an object into values takes as long as reading so many bytes of text.
+_OBJECT_BYTES = 64
+_MANY_MESSAGES, _MANY_PARTS = 1_000, 2_000
 _MANY_BLOCKS = 500
 _SLICE = 100
 # One thread: several long requests wait for each other, and share the processor with those that are short.
@@ -39,9 +45,18 @@ async def in_slices(items: Iterable[Item]) -> AsyncIterator[Item]:
             await asyncio.sleep(0)
 
 
+def size_of_body(body: bytes) -> int:
+    """Return by what size a JSON body is read: its bytes, and more for each object in it, since thousands of them may be short."""
+    size = len(body)
+    return size if size < _FEW_BYTES or size >= LONG_BYTES else size + _OBJECT_BYTES * body.count(b"{")
+
+
 def size_of(request: Request) -> int:
-    """Return by what size the work at a request is done: that of its body, or a large one where it has very many messages."""
-    return max(len(request.body_bytes), LONG_BYTES if len(request.messages) > _MANY_MESSAGES else 0)
+    """Return by what size the work at a request is done: that of its body, or a large one where it has very many messages or parts."""
+    messages = request.messages
+    many = len(messages) > _MANY_MESSAGES
+    many = many or len(request.tools) + sum([len(message.blocks) for message in messages]) > _MANY_PARTS
+    return max(len(request.body_bytes), LONG_BYTES if many else 0)
 
 
 def size_of_reply(response: Response) -> int:

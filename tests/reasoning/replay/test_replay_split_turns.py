@@ -146,3 +146,15 @@ def test_a_turn_in_several_messages_is_found_where_layers_have_moved_it() -> Non
     parted = asked(*request.messages[:2], ASKED, *request.messages[2:], said(TextBlock("More.")))
     places = {(one.place, one.messages) for one in turns_in(turns, request, parted)}
     assert places == {(1, 1), (3, 1), (6, 1)}, "no other message came between those of one turn"
+
+
+@pytest.mark.parametrize("count", [63, 64, 65, 200])
+def test_a_reply_behind_very_many_messages_of_the_model_in_a_row_is_found_again(count: int) -> None:
+    row = [said(TextBlock(f"text {place}")) for place in range(count)]
+    last = TextBlock("the last")
+    found = kept((asked(ASKED, *row), (thought("late"), last)))
+    restored = blocks_of(asked(ASKED, *row, said(last), Message("user", (TextBlock("on"),))), found)
+    assert restored[-1] == [thought("late"), last]
+    other = [said(TextBlock("another")), *row[1:]]
+    restored = blocks_of(asked(ASKED, *other, said(last), Message("user", (TextBlock("on"),))), found)
+    assert restored[-1] == [last]

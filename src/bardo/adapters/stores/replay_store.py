@@ -107,9 +107,10 @@ class ReplayKeeper:
         turns: tuple[TurnKeys, ...] = ()
         keys: list[str] = []
         if calls is not None and (calls.store.waits or calls.store.totals(tenant)[0] > 0):
-            history = await run_by_size(size_of(request), partial(history_of, request))
+            size = size_of(request)
+            history = await run_by_size(size, partial(history_of, request))
             turns = history.turns
-            keys = await run_by_size(size_of(request), partial(keys_in, turns))
+            keys = await run_by_size(size, partial(keys_in, turns))
         raw = await calls.find(tenant, keys, now=self._clock()) if keys and calls is not None else {}
         lost = (_UNREACHABLE,) if raw is None else ()
         raw = raw or {}

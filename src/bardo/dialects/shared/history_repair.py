@@ -450,7 +450,7 @@ def without_repeated_results(request: Request) -> Request:
         return request
     messages = [_without(message, found.get(place, ())) for place, message in enumerate(request.messages)]
     place, places = next(iter(found.items()))
-    twice = request.messages[place].blocks[places[0]]
+    twice = request.messages[place].blocks[min(places)]
     named = (twice.call_id or twice.name) if isinstance(twice, ToolResultBlock) else ""
     lost = Degradation("history.result_twice", asked=named, sent="once", why=_WHY)
     return msgspec.structs.replace(
@@ -462,9 +462,9 @@ def without_repeated_results(request: Request) -> Request:
     )
 
 
-def _repeated(messages: Sequence[Message]) -> dict[int, list[int]]:
+def _repeated(messages: Sequence[Message]) -> dict[int, set[int]]:
     """Return the places of the blocks to leave out, by the place of their message."""
-    found: dict[int, list[int]] = {}
+    found: dict[int, set[int]] = {}
     named = [block.call_id for message in messages for block in message.blocks if type(block) is ToolResultBlock]
     if len({*named}) == len(named) and "" not in named:
         return found
@@ -481,7 +481,7 @@ def _repeated(messages: Sequence[Message]) -> dict[int, list[int]]:
             # A result that names no call answers none that is open: its tool has been answered.
             earlier = by_call.get(block.call_id) if block.call_id else by_text.get((block.name, block.text))
             if earlier is not None and (earlier.content, earlier.is_error) == (block.content, block.is_error):
-                found.setdefault(place, []).append(at)
+                found.setdefault(place, set()).add(at)
                 continue
             by_call[block.call_id] = by_text[block.name, block.text] = block
     return found

@@ -195,6 +195,8 @@ def history_of(request: Request) -> History:
 
 _BEFORE = 8
 """So many turns before a turn are part of what it is known by."""
+_MOST_BEFORE = 64
+"""So many messages of a row are each part of what the next is known by: else a row of thousands would take quadratic time."""
 
 
 class _Conversation:
@@ -232,10 +234,10 @@ class _Conversation:
         messages = self._messages
         _, start, end = self.rows[number]
         if end - start == 1:
-            states: Sequence[Opaque] = ()
+            states: list[Opaque] = []
             for block in messages[start].blocks:
                 if isinstance(block, _STATEFUL) and block.opaque:
-                    states = (*states, *block.opaque) if states else block.opaque
+                    states += block.opaque
             for state in states:
                 # An id may be one that bardo gave, which no reply is kept under.
                 if len(state.data) >= _TELLING_STATE and state.kind != "id":
@@ -301,8 +303,9 @@ def _links(said: Texts, loosely_said: Texts, content: _TurnContent) -> tuple[str
 
 
 def _continued(behind: Behind, link: str) -> Behind:
-    """Return what stands behind a message of the model that another of it follows."""
-    return Behind((*behind.before, link), ("0",))
+    """Return what stands behind a message of the model that another of it follows; what stands before very many is one digest."""
+    before = behind.before if len(behind.before) < _MOST_BEFORE else (_digest_of(behind.before),)
+    return Behind((*before, link), ("0",))
 
 
 def _said_since(messages: Sequence[Message]) -> tuple[Texts, Texts]:

@@ -6,7 +6,7 @@ import asyncio
 
 import msgspec
 
-from bardo.adapters.long_work import run_by_size
+from bardo.adapters.long_work import run_by_size, size_of_body
 from bardo.call.open import open_call
 from bardo.call.reply import LiveReply
 from bardo.dialects.openai_chat.completions import (
@@ -29,7 +29,7 @@ from bardo.values.request import Request
 async def complete(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
     """Answer a request for completions. Raises BardoError where none begins."""
     body = await context.body(scope, receive)
-    asked = await run_by_size(len(body), lambda: decode_completion(body))
+    asked = await run_by_size(size_of_body(body), lambda: decode_completion(body))
     requests = tuple(with_headers(one, scope) for one in asked.requests)
     asked = msgspec.structs.replace(asked, requests=requests)
     caller, draining = caller_of(scope), context.draining(answer)

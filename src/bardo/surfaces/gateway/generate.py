@@ -8,7 +8,7 @@ from functools import partial
 
 import msgspec
 
-from bardo.adapters.long_work import run_by_size
+from bardo.adapters.long_work import run_by_size, size_of_body
 from bardo.call.open import open_call
 from bardo.call.reply import LiveReply
 from bardo.dialects import dialect
@@ -98,6 +98,7 @@ MOST_STREAMED_TEXT = 1_000_000
 
 MOST_MESSAGES = 100_000
 """Messages of one request, as Anthropic's Messages API takes them (documentation of 2026-11): each step of a call looks at all of them."""
+_ROLE_BYTES = len('{"role":""}')
 
 
 async def generate(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
@@ -114,7 +115,7 @@ async def generate(context: GatewayContext, route: Route, scope: Scope, receive:
 async def read_request(context: GatewayContext, route: Route, scope: Scope, receive: Receive) -> Request:
     """Return the request for a reply that a client sent. Raises InvalidRequest and what reading its body raises."""
     body = await context.body(scope, receive)
-    return await run_by_size(len(body), partial(decoded_request, body, route))
+    return await run_by_size(size_of_body(body), partial(decoded_request, body, route))
 
 
 def decoded_request(body: bytes, route: Route) -> Request:
@@ -123,7 +124,7 @@ def decoded_request(body: bytes, route: Route) -> Request:
     Cursor asks so, and reads the reply as Chat Completions (LiteLLM's `/cursor/chat/completions`, 2026-11). Raises InvalidRequest.
     """
     # A quotation mark within a text is written with a backslash, so that this counts fields alone, and spares decoding them.
-    if (count := body.count(b'"role"')) > MOST_MESSAGES:
+    if len(body) > _ROLE_BYTES * MOST_MESSAGES and (count := body.count(b'"role"')) > MOST_MESSAGES:
         raise _too_many(count)
     if route.dialect == _CHAT and b'"input"' in body and _has_input_alone(body):
         request = dialect(_RESPONSES).decode_request(body, route.arrival)

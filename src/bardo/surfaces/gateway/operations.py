@@ -6,7 +6,7 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
-from bardo.adapters.long_work import run_by_size
+from bardo.adapters.long_work import run_by_size, size_of_body
 from bardo.call.unary import UnaryAnswer, embed, embed_receipt
 from bardo.call.unary import count_tokens as count
 from bardo.context.sessions import labelled
@@ -122,7 +122,7 @@ async def count_tokens(context: GatewayContext, route: Route, scope: Scope, rece
     assert form is not None, route.dialect
     body = await context.body(scope, receive)
     caller = caller_of(scope)
-    request = await run_by_size(len(body), lambda: form.decode_request(body, route.arrival))
+    request = await run_by_size(size_of_body(body), lambda: form.decode_request(body, route.arrival))
     request = await read_summaries(context, request, route, caller.tenant)
     request = with_headers(request, scope)
 
@@ -149,7 +149,7 @@ async def embeddings(context: GatewayContext, route: Route, scope: Scope, receiv
     form = dialect(route.dialect).embeddings
     assert form is not None, route.dialect
     body = await context.body(scope, receive)
-    request = await run_by_size(len(body), lambda: form.decode_request(body, route.arrival))
+    request = await run_by_size(size_of_body(body), lambda: form.decode_request(body, route.arrival))
     options = labelled(header_options(request.options, scope), head_of(scope).passed_on[1])
     request = msgspec.structs.replace(request, options=options)
 

@@ -12,7 +12,7 @@ from urllib.parse import parse_qs
 
 import msgspec
 
-from bardo.adapters.long_work import run_by_size
+from bardo.adapters.long_work import run_by_size, size_of_body
 from bardo.adapters.stores.response_store import ResponseStore, StoredConversation
 from bardo.call.unary import compact_at_provider
 from bardo.dialects import dialect
@@ -128,7 +128,7 @@ class ResponseStorage:
 
     async def whole(self, body: bytes) -> bytes:
         """Keep a whole reply, and return it as its client gets it."""
-        response = await run_by_size(len(body), lambda: msgspec.json.decode(body))
+        response = await run_by_size(size_of_body(body), lambda: msgspec.json.decode(body))
         kept = await self._keep(response)
         return body if kept else msgspec.json.encode({**response, "store": False})
 
@@ -231,7 +231,7 @@ async def _with_items(context: GatewayContext, request: Request, route: Route, i
             f"the conversation that was kept and the request are over {context.max_body} bytes together",
             hint="begin a new conversation, or raise gateway.max_body_bytes in bardo.toml",
         )
-    whole = await run_by_size(len(body), lambda: dialect(route.dialect).decode_request(body, route.arrival))
+    whole = await run_by_size(size_of_body(body), lambda: dialect(route.dialect).decode_request(body, route.arrival))
     # What is asked of bardo itself is in no body that goes on.
     return msgspec.structs.replace(whole, options=request.options)
 

@@ -19,7 +19,7 @@ import msgspec
 
 from bardo.adapters.chance import CHANCE
 from bardo.adapters.config.gateway import GatewaySettings
-from bardo.adapters.long_work import run_by_size
+from bardo.adapters.long_work import run_by_size, size_of_body
 from bardo.dialects import dialect
 from bardo.dialects.openai_responses.wire import is_made
 from bardo.server.reply import FIRST_HEADERS, RequestCycle
@@ -306,7 +306,7 @@ class ResponsesSocket:
                 raise InvalidRequest("a message is binary", hint="send JSON as text")
             if len(body) > self._settings.max_body_bytes:
                 raise TooLarge(f"the message is over {self._settings.max_body_bytes} bytes", hint="send less")
-            fields = await run_by_size(len(body), lambda: _fields(body))
+            fields = await run_by_size(size_of_body(body), lambda: _fields(body))
             if _text(fields.get("type")) == "response.steer":
                 await self.event(_unsteered(fields), None)
                 return
@@ -441,7 +441,7 @@ class ResponsesSocket:
         """Answer a request that only prepares the next one: nobody is asked, and the next may go on from it."""
         spoken = dialect(DIALECT)
         try:
-            request = await run_by_size(len(body), lambda: spoken.decode_request(body, Arrival()))
+            request = await run_by_size(size_of_body(body), lambda: spoken.decode_request(body, Arrival()))
         except BardoError as problem:
             await self._refuse(problem, turn.lane)
             return
