@@ -38,9 +38,9 @@ from bardo.values.wire import Arrival
 from support.growth import check_growth
 from support.talk import CLIENTS
 
-SMALL, LARGE = 200, 2_000
+SMALL, LARGE = 1_000, 10_000
 # Ten times as much: quadratic work takes 100 times as long, and a linear one about 10.
-MOST = 40
+MOST = 30
 PROVIDERS = {
     "openai_chat": "openai-compatible",
     "openai_responses": "responses-compatible",

@@ -7,6 +7,7 @@ grounding and bardo's own fields (under `bardo`, which Google's SDKs pass over) 
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Any
@@ -244,7 +245,7 @@ class OpenParts:
         self._part: int | None = None
         self._waiting = _PendingFields()
         self._early: dict[int, _PendingFields] = {}
-        self._calls: dict[int, _Call] = {}
+        self._calls: OrderedDict[int, _Call] = OrderedDict()
         self._kinds: dict[int, bool] = {}
 
     @property
@@ -323,7 +324,7 @@ class OpenParts:
         while self._calls:
             parts += self._ended_calls()
             if self._calls:
-                parts += self._calls.pop(next(iter(self._calls))).behind
+                parts += self._calls.popitem(last=False)[1].behind
         parts += last
         for waiting in self._early.values():
             parts.append(waiting.part("", thought=False))
@@ -333,7 +334,7 @@ class OpenParts:
         """Forget the calls that are not written yet, and keep what waits behind them: the reply failed."""
         kept = _Call()
         kept.behind = [part for call in self._calls.values() for part in call.behind]
-        self._calls = {-1: kept} if kept.behind else {}
+        self._calls = OrderedDict({-1: kept} if kept.behind else {})
 
     def _call(self, block: int) -> _Call:
         call = self._calls.get(block)

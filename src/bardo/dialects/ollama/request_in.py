@@ -6,7 +6,7 @@ open call of its tool. The numbers stay the same as the conversation grows.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Sequence
 
 import msgspec
@@ -113,7 +113,7 @@ class _Calls:
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
-        self._open: dict[int, tuple[str, str]] = {}
+        self._open: OrderedDict[int, tuple[str, str]] = OrderedDict()
         self._by_id: dict[str, deque[int]] = {}
         self._by_name: dict[str, deque[int]] = {}
         self._count = 0

@@ -143,7 +143,7 @@ class CallReader:
     def __init__(self, open_block: OpenBlock) -> None:
         self._open = open_block
         self._slots: dict[int | str, _Call] = {}
-        self._calls: list[_Call] = []
+        self._calls: dict[int, _Call] = {}
         # The call that has not started for want of its id or name.
         self._waiting: _Call | None = None
         # Whether an entry of `tool_calls` came without its id; the older `function_call` has none.
@@ -186,7 +186,7 @@ class CallReader:
     def close(self, *, complete: bool) -> list[Event]:
         """Begin the call that waits, and end every call of a reply that is `complete`."""
         events = self.settle()
-        for call in self._calls if complete else ():
+        for call in self._calls.values() if complete else ():
             if not call.ended:
                 call.ended = True
                 events.append(ToolCallEnd(call.block, self._open.choice))
@@ -194,13 +194,13 @@ class CallReader:
 
     def listener(self, block: int) -> Callable[[str], None]:
         """Return what must hear of arguments that were read elsewhere."""
-        return next(call.arguments.append for call in self._calls if call.block == block)
+        return self._calls[block].arguments.append
 
     def _take_older(self, piece: _Piece) -> list[Event]:
         """Take a `function_call`: some servers write each call there too (llama-cpp-python), whole, in pieces, before or after."""
         call = self._older
         if call is None or (piece.name and call.name not in ("", piece.name)):
-            same = (one for one in self._calls if one.said_twice is None and piece.name in ("", one.name))
+            same = (one for one in self._calls.values() if one.said_twice is None and piece.name in ("", one.name))
             call = next(same, None)
             if call is not None:
                 call.said_twice = RepeatedArguments(call.arguments, _NEWER)
@@ -230,7 +230,7 @@ class CallReader:
                 return []
             events += [*self.settle(), *self._end_whole(), *self._open.leave()]
             call = self._slots[slot] = _Call(self._open.fresh())
-            self._calls.append(call)
+            self._calls[call.block] = call
         call.id, call.name = call.id or piece.id, call.name or piece.name
         if not call.started:
             self._open.changes.count += 1
@@ -266,7 +266,7 @@ class CallReader:
 
     def _end_whole(self) -> list[Event]:
         """End the latest call when another begins, if nothing can follow in its arguments."""
-        latest = self._calls[-1] if self._calls else None
+        latest = next(reversed(self._calls.values()), None)
         if latest is None or latest.ended or not _is_whole("".join(latest.arguments)):
             return []
         latest.ended = True

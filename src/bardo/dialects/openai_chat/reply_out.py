@@ -139,7 +139,11 @@ class MessageCollector:
         self._texts.append(block.text)
         self._length += len(block.text)
         for state in block.opaque:
-            self._extra = merge_states(self._extra, encode_states([state], before=self._states))
+            written = encode_states([state], before=self._states)
+            if "bardo" in self._extra and "bardo" in written:
+                self._extra["bardo"]["opaque"].update(written["bardo"]["opaque"])
+            else:
+                self._extra |= written
             self._states += 1
 
     def _add_refusal(self, number: int, block: RefusalBlock) -> None:

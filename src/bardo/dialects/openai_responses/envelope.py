@@ -68,7 +68,7 @@ class Envelope:
         envelope.usage, envelope.finish = response.usage, response.finish
         envelope.error, envelope.extension = response.error, response.bardo
         if response.carried is not None and response.carried.dialect == NAME:
-            envelope._fields = response.carried.fields
+            envelope._fields = dict(response.carried.fields)
         return envelope
 
     @property
@@ -91,7 +91,8 @@ class Envelope:
                 created = known.created if created is None else created
                 self.start = ReplyStart(id=reply_id or known.id, model=model or known.model, created=created)
             case ReplyFields(dialect=dialect, fields=fields, choice=None) if dialect == NAME:
-                self._fields = {**(self._fields or {}), **fields}
+                self._fields = {} if self._fields is None else self._fields
+                self._fields.update(fields)
             case UsageUpdate(usage=usage):
                 self.usage = usage
             case Finish(choice=0):

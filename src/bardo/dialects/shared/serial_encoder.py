@@ -6,6 +6,7 @@ reply is written with the same writers, each block at once.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
@@ -82,7 +83,8 @@ class SerialEncoder(ReplyValues, RunEncoder, Generic[Writer, FramesOf]):
         self.closed: dict[int, Writer] = {}
         self.has_calls = False
         self._block: Writer | None = None
-        self._waiting: dict[int, list[BlockEvent]] = {}
+        # In order, and the first leaves first: in a plain dict each search for the first passes all that have left.
+        self._waiting: OrderedDict[int, list[BlockEvent]] = OrderedDict()
         self._late: list[JsonObject] = []
         self._empty_text: int | None = None
         self._empty_states: list[Opaque] = []
@@ -160,7 +162,9 @@ class SerialEncoder(ReplyValues, RunEncoder, Generic[Writer, FramesOf]):
         """End the open block, and write all that waited for it. `broken`: the reply failed, and no call is written any more."""
         if broken:
             waiting = self._waiting.items()
-            self._waiting = {number: held for number, held in waiting if ToolCallStart not in map(type, held)}
+            self._waiting = OrderedDict(
+                (number, held) for number, held in waiting if ToolCallStart not in map(type, held)
+            )
         self._leave_block()
         while self._waiting:
             self._replay()
@@ -250,7 +254,7 @@ class SerialEncoder(ReplyValues, RunEncoder, Generic[Writer, FramesOf]):
     def _replay(self) -> None:
         """Write the blocks that waited, until one of them is an open tool call again."""
         while self._waiting and (self._block is None or self._block.kind != "tool_call"):
-            for item in self._waiting.pop(next(iter(self._waiting))):
+            for item in self._waiting.popitem(last=False)[1]:
                 self._take_or_hold(item)
 
     def kind_of_thinking(self, number: int, style: str = "") -> Kind:

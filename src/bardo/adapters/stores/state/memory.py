@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -27,7 +28,7 @@ class _Entry:
 class _Share:
     """What one tenant holds: its entries, oldest first, and the latest entry of each key; `ambiguous` keys have had different ones."""
 
-    entries: dict[int, _Entry] = field(default_factory=dict)
+    entries: OrderedDict[int, _Entry] = field(default_factory=OrderedDict)
     by_key: dict[str, int] = field(default_factory=dict)
     ambiguous: set[str] = field(default_factory=set)
     bytes: int = 0
@@ -43,7 +44,8 @@ class MemoryStore:
         self._bounds = bounds or Bounds()
         self._lock = threading.Lock()
         self._shares: dict[str, _Share] = {}
-        self._order: dict[int, _Entry] = {}
+        # Ordered dicts: the oldest leave first, and a plain dict would be searched past all that have left.
+        self._order: OrderedDict[int, _Entry] = OrderedDict()
         self._bytes = 0
         self._next = 0
 
