@@ -6,8 +6,7 @@ socket, no clock and no secret, so every path through it is tested with plain va
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Hashable, Mapping, Sequence
-from operator import is_
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -22,13 +21,13 @@ from bardo.planning.knowledge import (
     MissingEndpoint,
     RefusedForm,
     RejectedField,
-    TargetFacts,
 )
 from bardo.planning.planner import (
     Decision,
     attempt_of,
     decide,
     draft_of,
+    lost_before_writing,
     thinking_mended,
     with_history,
     without_refused_state,
@@ -36,128 +35,13 @@ from bardo.planning.planner import (
 )
 from bardo.planning.profiles import apply_profile
 from bardo.planning.refusals import ProviderWords, moves_on, refused_field
-from bardo.planning.request_shapes import shape_of
 from bardo.planning.route import RouteRecord, Target, endpoints_of, target_names
 from bardo.planning.typed_answer import refused_for_good, refused_forms
 from bardo.planning.workloads import with_effort_of_step
 from bardo.reasoning.replay import NOTHING, Recalled
-from bardo.values.blocks import Block, TextBlock, ToolCallBlock, ToolResultBlock
 from bardo.values.degradation import Degradation
 from bardo.values.errors import BardoError, RequiredFieldRefused, Unsupported, UpstreamRefused
-from bardo.values.request import Message, Request
-
-
-class CachedChoice(NamedTuple):
-    """Which endpoint was taken, by its dialect, and why; what was lost there, and what was known of every endpoint."""
-
-    dialect: str
-    why: str
-    lost: tuple[str, ...]
-    facts: tuple[TargetFacts, ...]
-
-
-class CachedChoices:
-    """The choices for requests like one. They are kept with the plans of `knowledge`, and hold as long as those do.
-
-    Nothing is looked for where the first endpoint has lost nothing of any call yet: it is planned first, and taken at once.
-    `may_forward`: the client takes a reply in the framing providers are asked for.
-    """
-
-    __slots__ = ("_first", "_knowledge", "_request", "_route", "_row", "_targets")
-
-    def __init__(self, request: Request, targets: Sequence[Target], knowledge: Knowledge, *, may_forward: bool) -> None:
-        own = targets[0]
-        self._request, self._targets, self._knowledge = request, targets, knowledge
-        self._row, self._first = own.provider.row, knowledge.of(own)
-        self._route: tuple[Hashable, ...] = (own.provider.place, own.model, request.dialect, may_forward)
-
-    def find(self) -> CachedChoice | None:
-        """Return the choice that was made for a request of this kind, with all that is known now; None where there is none."""
-        plans = self._knowledge.plans
-        if plans.find(self._route, self._row, self._first) is None:
-            return None
-        place = self._place()
-        found: CachedChoice | None = None if place is None else plans.find(place, self._row, self._first)
-        same = found is not None and all(map(is_, found.facts, self._facts()))
-        return found if same else None
-
-    def keep(self, dialect: str, why: str, degraded: Sequence[Degradation]) -> None:
-        """Keep a choice, and what was lost at the endpoint that was taken."""
-        plans, place = self._knowledge.plans, self._place()
-        if place is not None:
-            plans.keep(self._route, self._row, self._first, True)
-            plans.keep(place, self._row, self._first, CachedChoice(dialect, why, names_of(degraded), self._facts()))
-
-    def _facts(self) -> tuple[TargetFacts, ...]:
-        return tuple(map(self._knowledge.of, self._targets))
-
-    def _place(self) -> tuple[Hashable, ...] | None:
-        kinds = kinds_of(self._request)
-        shape = None if kinds is None else shape_of(self._request)
-        dialects = tuple([at.provider.row.dialect for at in self._targets])
-        return None if shape is None else (*self._route, dialects, shape, kinds)
-
-
-def names_of(degraded: Sequence[Degradation]) -> tuple[str, ...]:
-    """Return the names of differences."""
-    return tuple([one.what for one in degraded])
-
-
-def kinds_of(request: Request) -> frozenset[Hashable] | None:
-    """Return of which kinds the content of a request is; None where more than its kind may decide what is lost of it."""
-    if request.output_format is not None or request.degraded:
-        return None
-    kinds: set[Hashable] = set()
-    before = ""
-    for message in request.messages:
-        held = _kinds_in(message)
-        if held is None:
-            return None
-        kinds.add((before, message.role, held))
-        before = message.role
-    kinds.add(before)
-    for tool in request.tools:
-        if tool.carried is not None or tool.hosted:
-            return None
-        kinds.add((tool.strict, tool.schema is None, bool(tool.description)))
-    return frozenset(kinds)
-
-
-def _kinds_in(message: Message) -> tuple[Hashable, ...] | None:
-    blocks = message.blocks
-    if message.carried is not None or not all(map(_is_plain, blocks)):
-        return None
-    return (*dict.fromkeys(map(type, blocks)), len(blocks) > 1)
-
-
-def _is_plain(block: Block) -> bool:
-    check = _PLAIN.get(type(block))
-    return check is not None and check(block)
-
-
-def _is_plain_text(block: TextBlock) -> bool:
-    # A text of nothing but space is left out at some endpoints.
-    return bool(block.text) and not block.text.isspace() and not block.opaque and block.carried is None
-
-
-def _is_plain_call(block: ToolCallBlock) -> bool:
-    return bool(block.id) and not block.opaque and block.carried is None
-
-
-def _is_plain_result(block: ToolResultBlock) -> bool:
-    return not block.is_error and block.carried is None and all(map(_is_text, block.content))
-
-
-def _is_text(part: object) -> bool:
-    return type(part) is TextBlock and _is_plain_text(part)
-
-
-_PLAIN: dict[type[Block], Callable[..., bool]] = {
-    TextBlock: _is_plain_text,
-    ToolCallBlock: _is_plain_call,
-    ToolResultBlock: _is_plain_result,
-}
-
+from bardo.values.request import Request
 
 _NO_METHOD = (405, 501)
 _NOT_FOUND = 404
@@ -172,8 +56,18 @@ class PlannedAttempt(NamedTuple):
 
 
 class _Candidate(NamedTuple):
-    planned: PlannedAttempt
+    """What was decided at one endpoint, and what is lost there: at least, and in all where there is an attempt."""
+
     losses: LossCounts
+    place: int
+    decision: Decision
+    degraded: tuple[Degradation, ...]
+    attempt: Attempt | None = None
+
+    def written(self) -> _Candidate:
+        """Return it with its attempt. Raises Unsupported where what matters would be lost."""
+        attempt = attempt_of(self.decision)
+        return self._replace(losses=loss_counts(attempt.degraded), degraded=attempt.degraded, attempt=attempt)
 
 
 def endpoint_targets(target: Target, dialect: str) -> list[Target]:
@@ -193,70 +87,53 @@ def endpoint_targets(target: Target, dialect: str) -> list[Target]:
     return [*own, *others] or [target]
 
 
-def plan_at_best(
-    targets: Sequence[Target], plan: Callable[[Target], PlannedAttempt], kept: CachedChoices | None = None
-) -> PlannedAttempt:
-    """Return what `plan` makes of the endpoint where the call loses least. Raises Unsupported where it is refused at all of them.
+def plan_at_best(targets: Sequence[Target], decide_at: Callable[[Target], Decision]) -> PlannedAttempt:
+    """Return what is decided and written for the endpoint where the call loses least. Raises Unsupported where all of them refuse it.
 
-    `kept` are the choices for earlier calls that were like it.
+    A body is written only where no other loses less for certain: most of what an endpoint loses is known before.
     """
     if len(targets) == 1:
-        return plan(targets[0])
-    if kept is None:
-        return _at_best(targets, plan)
-    known = kept.find()
-    planned = None if known is None else _as_before(targets, plan, known)
-    if planned is None:
-        planned = _at_best(targets, plan)
-        choice, lost = planned.attempt.endpoint, planned.attempt.degraded
-        if choice is not None and (lost or choice.dialect != targets[0].provider.row.dialect):
-            kept.keep(choice.dialect, choice.why, lost)
-    return planned
-
-
-def _as_before(
-    targets: Sequence[Target], plan: Callable[[Target], PlannedAttempt], known: CachedChoice
-) -> PlannedAttempt | None:
-    """Return the plan at the endpoint that was taken before; None where this call loses something else there."""
-    target = next(at for at in targets if at.provider.row.dialect == known.dialect)
-    try:
-        decision, attempt = plan(target)
-    except Unsupported:
-        return None
-    if names_of(attempt.degraded) != known.lost:
-        return None
-    choice = EndpointChoice(dialect=known.dialect, why=known.why)
-    return PlannedAttempt(decision, msgspec.structs.replace(attempt, endpoint=choice))
-
-
-def _at_best(targets: Sequence[Target], plan: Callable[[Target], PlannedAttempt]) -> PlannedAttempt:
+        decision = decide_at(targets[0])
+        return PlannedAttempt(decision, attempt_of(decision))
     refused: dict[str, Unsupported] = {}
-    found: list[_Candidate] = []
-    for target in targets:
+    found: dict[int, _Candidate] = {}
+    for place, target in enumerate(targets):
         try:
-            planned = plan(target)
+            decision = decide_at(target)
+            lost = lost_before_writing(decision)
+            one = _Candidate(loss_counts(lost), place, decision, lost)
+            found[place] = one if any(one.losses) else one.written()
         except Unsupported as problem:
             refused[target.provider.row.dialect] = problem
             continue
-        found.append(_Candidate(planned, loss_counts(planned.attempt.degraded)))
-        if not any(found[-1].losses):
+        if not any(found[place].losses):
             break
-    if not found:
+    best: _Candidate | None = None
+    # Of those that lose as much the first is taken.
+    for one in sorted(found.values(), key=_by_losses):
+        if best is not None and _by_losses(one) > _by_losses(best):
+            continue
+        try:
+            found[one.place] = one if one.attempt is not None else one.written()
+        except Unsupported as problem:
+            refused[one.decision.draft.target.provider.row.dialect] = problem
+            del found[one.place]
+            continue
+        best = found[one.place] if best is None else min(best, found[one.place], key=_by_losses)
+    if best is None or best.attempt is None:
         raise next(iter(refused.values()))
-    best = found[0] if len(found) == 1 else min(found, key=lambda one: one.losses)
-    decision, attempt = best.planned
-    reasons = (
-        [f"{dialect} cannot take it: {problem.message}" for dialect, problem in refused.items()] if refused else []
-    )
-    if len(found) > 1:
-        own = {one.what for one in attempt.degraded}
-        reasons += [_why_not(one, best, own) for one in found if one is not best and one.losses != best.losses]
-    dialect = attempt.target.provider.row.dialect
+    reasons = [f"{dialect} cannot take it: {problem.message}" for dialect, problem in refused.items()]
+    reasons += [_why_not(one, best) for one in found.values() if one.losses != best.losses]
+    dialect = best.attempt.target.provider.row.dialect
     if not reasons:
         reasons = ["nothing is lost there" if not any(best.losses) else "no other loses less"]
-        reasons += ["it is the client's own dialect"] if dialect == decision.draft.request.dialect else []
+        reasons += ["it is the client's own dialect"] if dialect == best.decision.draft.request.dialect else []
     choice = EndpointChoice(dialect=dialect, why="; ".join(reasons))
-    return PlannedAttempt(decision, msgspec.structs.replace(attempt, endpoint=choice))
+    return PlannedAttempt(best.decision, msgspec.structs.replace(best.attempt, endpoint=choice))
+
+
+def _by_losses(one: _Candidate) -> tuple[LossCounts, int]:
+    return one.losses, one.place
 
 
 _LOST: Mapping[LossRank, str] = {
@@ -274,10 +151,10 @@ def is_missing_endpoint(problem: UpstreamRefused) -> bool:
     return problem.status == _NOT_FOUND and (not problem.message or names_missing_endpoint(problem.said))
 
 
-def _why_not(other: _Candidate, best: _Candidate, own: Collection[str]) -> str:
-    attempt = other.planned.attempt
-    dialect = attempt.target.provider.row.dialect
-    lost = [*dict.fromkeys(one.what for one in attempt.degraded if one.what not in own)]
+def _why_not(other: _Candidate, best: _Candidate) -> str:
+    own = {one.what for one in best.degraded}
+    dialect = other.decision.draft.target.provider.row.dialect
+    lost = [*dict.fromkeys(one.what for one in other.degraded if one.what not in own)]
     if not lost:
         # The same fields are lost at both, and more of them there.
         rank = next(rank for rank, there, here in zip(RANKS, other.losses, best.losses, strict=True) if there != here)
@@ -349,20 +226,16 @@ def attempts(
             lost = tuple([Degradation("provider", asked=asked, sent=own, why=why) for asked, why in failed])
         wanted = apply_profile(request if route is None else with_effort_of_step(request, route, target))
 
-        def plan(at: Target, wanted: Request = wanted, lost: tuple[Degradation, ...] = lost) -> PlannedAttempt:
+        def decide_at(at: Target, wanted: Request = wanted, lost: tuple[Degradation, ...] = lost) -> Decision:
             draft = draft_of(wanted, at, knowledge, may_forward=may_forward, degraded=lost, route=route)
-            decision = decide(with_history(draft, recalled))
-            return PlannedAttempt(decision, attempt_of(decision))
+            return decide(with_history(draft, recalled))
 
         try:
             endpoints = endpoint_targets(target, wanted.dialect)
             if len(endpoints) > 1:
                 # Its server may be known to lack one.
                 endpoints = [at for at in endpoints if not knowledge.of(at).missing] or endpoints
-            # What was lost before, or is known of the history, is in no choice that was kept.
-            like = len(endpoints) > 1 and not lost and not recalled.found and not recalled.refused
-            kept = CachedChoices(wanted, endpoints, knowledge, may_forward=may_forward) if like else None
-            failure = yield from _asked(endpoints, plan, kept)
+            failure = yield from _asked(endpoints, decide_at)
         except Unsupported as problem:
             if target is targets[-1]:
                 raise
@@ -375,15 +248,14 @@ def attempts(
 
 def _asked(
     endpoints: list[Target],
-    plan: Callable[[Target], PlannedAttempt],
-    kept: CachedChoices | None = None,
+    decide_at: Callable[[Target], Decision],
     teaches: tuple[Lesson, ...] = (),
 ) -> Generator[Attempt, BardoError | None, BardoError | None]:
     """Yield the attempts at one target, at the best of its endpoints, and at the next where the server does not have that one.
 
     `teaches` is what an answer at any of the endpoints proves.
     """
-    decision, attempt = plan_at_best(endpoints, plan, kept)
+    decision, attempt = plan_at_best(endpoints, decide_at)
     attempt = msgspec.structs.replace(attempt, teaches=teaches) if teaches else attempt
     failure = yield attempt
     if not isinstance(failure, UpstreamRefused):
@@ -392,7 +264,7 @@ def _asked(
     others = [at for at in endpoints if at.provider.row is not attempt.target.provider.row]
     if others and is_missing_endpoint(failure):
         lesson = MissingEndpoint(attempt.target, words.text[:LONGEST_WORDS])
-        other = yield from _asked(others, plan, teaches=(*teaches, lesson))
+        other = yield from _asked(others, decide_at, teaches=(*teaches, lesson))
         return failure if isinstance(other, UpstreamRefused) and is_missing_endpoint(other) else other
     while (without := without_refused_state(decision.draft, attempt, failure)) is not None:
         decision, attempt = without, attempt_of(without, teaches)

@@ -485,6 +485,15 @@ def _kept_budget(decision: Decision) -> BudgetPlan | None:
     return budget_to_keep(decision.shaped, planned.controlled.plan, draft.target.provider.row, planned.formats, words)
 
 
+def lost_before_writing(decision: Decision) -> tuple[Degradation, ...]:
+    """Return what an attempt loses whatever its messages hold: nothing where a refusal or a kept budget may change what is told."""
+    draft = decision.draft
+    if draft.refused_fields or draft.knowledge.kept_budgets is not None:
+        return ()
+    shaping = () if decision.answer is None else decision.answer.degraded
+    return distinct((*draft.degraded, *shaping, *decision.planned.controlled.degraded, *_lacking(decision)))
+
+
 def _lacking(decision: Decision) -> Iterator[Degradation]:
     """Yield what replies of this endpoint leave out, and those of the provider's other endpoints hold."""
     row, planned = decision.draft.target.provider.row, decision.planned
