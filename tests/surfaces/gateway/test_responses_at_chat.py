@@ -63,3 +63,10 @@ def test_a_body_with_messages_is_read_as_chat_completions(town: House) -> None:
     assert town.last("deepseek")["messages"][-1]["content"] == "What is 27 * 43?"
     assert sent(town, {"model": "deepseek/m1", "messages": []}).json["error"]["message"].startswith("Missing required")
     assert sent(town, {"model": "deepseek/m1", "input": 4}).json["error"]["param"] == "input"
+    refused = sent(town, {"model": "deepseek/m1", "messages": hello, "input": "no", "max_tokens": 0})
+    assert refused.json["error"]["param"] == "max_tokens"
+
+
+def test_a_body_without_a_message_is_read_by_its_input(town: House) -> None:
+    question = {"model": "deepseek/m1", "messages": [], "input": "What is 27 * 43?"}
+    assert sent(town, question).json["choices"][0]["message"]["content"] == "1161"

@@ -147,7 +147,7 @@ def _details(message: wire.Message) -> list[PlacedDetail]:
     if not text:
         text, name = message.reasoning or "", "reasoning"
     placed = decode_details(details or ThinkingBlocks().pieces(message.thinking_blocks or ()))
-    readable = [one.block.readable for one in placed if one.block.readable]
+    readable = [said for one in placed if (said := one.block.readable)]
     if not text or readable:
         before = plain_before(text, readable)
         return [PlacedDetail(ReasoningBlock(text=before, format=name)), *placed] if before else placed

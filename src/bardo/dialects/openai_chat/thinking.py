@@ -85,46 +85,51 @@ def decode_details(details: Sequence[JsonObject | Detail]) -> list[PlacedDetail]
     Clients that join fragments by index (OpenAI's library does, string by string) get one piece that is all types at once.
     """
     blocks: list[list[Detail]] = []
+    latest: object = None
     for one in details:
         detail = one if isinstance(one, Detail) else read_liberally(one, Detail)
         index = held(detail, "index")
-        same = index not in (None, UNSET) and bool(blocks) and held(blocks[-1][-1], "index") == index
-        if same or (blocks and part_of(detail) is not None):
+        if blocks and ((index == latest and index not in (None, UNSET)) or part_of(detail) is not None):
             blocks[-1].append(detail)
         else:
             blocks.append([detail])
-    return [PlacedDetail(_block(pieces), *_position(pieces)) for pieces in blocks]
+        latest = index
+    return [_placed(pieces) for pieces in blocks]
 
 
-def _position(pieces: Sequence[Detail]) -> tuple[int, int]:
-    for piece in pieces:
-        if isinstance(piece.position, dict):
-            counts = (piece.position.get("content"), piece.position.get("tool_calls"))
-            characters, calls = (count if type(count) is int and count > 0 else 0 for count in counts)
-            return characters, calls
-    return 0, 0
-
-
-def _block(pieces: Sequence[Detail]) -> ReasoningBlock:
+def _placed(pieces: Sequence[Detail]) -> PlacedDetail:
+    """Return the block that some pieces are, in the place that the first of them says which says one."""
     style = pieces[0].format or UNKNOWN
     rest: JsonObject = {}
     states: list[Opaque] = []
+    texts: list[str] = []
     parts: dict[int, str] = {}
     number = 0
+    position: dict[str, object] | None = None
     for piece in pieces:
-        rest |= rest_of(piece)
+        if piece.text:
+            texts.append(piece.text)
+        if piece.others is not None or piece.type not in _TYPES:
+            rest |= rest_of(piece)
         states += opaque_of(piece, piece.format or style)
-        part = part_of(piece)
-        number = number if part is None else part
-        if text := summary_of(piece):
-            parts[number] = parts.get(number, "") + text
-    return ReasoningBlock(
-        text="".join([piece.text for piece in pieces if piece.text]),
+        if piece.part is not UNSET or piece.summary:
+            part = part_of(piece)
+            number = number if part is None else part
+            if text := summary_of(piece):
+                parts[number] = parts.get(number, "") + text
+        if position is None and isinstance(piece.position, dict):
+            position = piece.position
+    block = ReasoningBlock(
+        text=texts[0] if len(texts) == 1 else "".join(texts),
         summary=tuple([parts[number] for number in sorted(parts)]) if parts else (),
         format=style,
         opaque=tuple(dict.fromkeys(states)) if len(states) > 1 else tuple(states),
         carried=Carried(NAME, rest) if rest else None,
     )
+    if not position:
+        return PlacedDetail(block)
+    counts = [position.get("content"), position.get("tool_calls")]
+    return PlacedDetail(block, *[count if type(count) is int and count > 0 else 0 for count in counts])
 
 
 def plain_before(text: str, readable: Sequence[str]) -> str:

@@ -64,8 +64,8 @@ def decode_bounded(
     """
     takes_long = len(data) >= SLICED_BYTES and (
         len(data) >= _ALWAYS_SLICED_BYTES
-        or data.count(b"[") + data.count(b"{") > _MANY_BRACKETS
-        or data.count(b",") > _MANY_COMMAS
+        or not has_few_brackets(data, _MANY_BRACKETS)
+        or len(data) - len(data.replace(b",", b"", _MANY_COMMAS + 1)) > _MANY_COMMAS
     )
     if takes_long or slice_bytes < _SLICE_BYTES:
         return _Slices(data, levels, decode, slice_bytes).value()
@@ -243,7 +243,7 @@ def has_many_levels(value: Any, levels: int = FEW_LEVELS) -> bool:
 
 
 def has_few_brackets(data: bytes, levels: int = MAX_DEPTH) -> bool:
-    """Whether so few objects and arrays begin in JSON that it has at most so many levels."""
+    """Whether at most so many objects and arrays begin in JSON; then it has at most so many levels, too."""
     # `replace` finds a byte with `memchr`, and takes a third to a tenth of the time of `count`, which compares one byte after the other.
     without = data.replace(b"[", b"", levels + 1).replace(b"{", b"", levels + 1)
     return len(data) - len(without) <= levels

@@ -7,7 +7,6 @@ what is no object is null.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Generic, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -63,11 +62,12 @@ def read_liberally(value: JsonObject, struct: type[W]) -> W:
         for name, item in value.items():
             (fitting if name in names else others)[name] = item
         fitting[OTHERS] = others
-    with suppress(msgspec.ValidationError, RecursionError):
+    try:
         return msgspec.convert(fitting, struct)
-    found = _reader_of(struct)(value)
-    assert isinstance(found, struct)
-    return found
+    except (msgspec.ValidationError, RecursionError):
+        found = _reader_of(struct)(value)
+        assert isinstance(found, struct)
+        return found
 
 
 def held(struct: Wire, name: str) -> object:

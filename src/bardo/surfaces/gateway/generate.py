@@ -98,7 +98,6 @@ MOST_STREAMED_TEXT = 1_000_000
 
 MOST_MESSAGES = 100_000
 """Messages of one request, as Anthropic's Messages API takes them (documentation of 2026-11): each step of a call looks at all of them."""
-_ROLE_BYTES = len('{"role":""}')
 
 
 async def generate(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
@@ -124,13 +123,18 @@ def decoded_request(body: bytes, route: Route) -> Request:
     Cursor asks so, and reads the reply as Chat Completions (LiteLLM's `/cursor/chat/completions`, 2026-11). Raises InvalidRequest.
     """
     # A quotation mark within a text is written with a backslash, so that this counts fields alone, and spares decoding them.
-    if len(body) > _ROLE_BYTES * MOST_MESSAGES and (count := body.count(b'"role"')) > MOST_MESSAGES:
+    if len(body) > len(b'"role"') * MOST_MESSAGES and (count := body.count(b'"role"')) > MOST_MESSAGES:
         raise _too_many(count)
-    if route.dialect == _CHAT and b'"input"' in body and _has_input_alone(body):
-        request = dialect(_RESPONSES).decode_request(body, route.arrival)
-        # A Chat client gets the usage of a stream only where it asks; this one cannot, and reads it where it comes.
-        return msgspec.structs.replace(request, stream_usage=request.stream)
-    return dialect(route.dialect).decode_request(body, route.arrival)
+    try:
+        request = dialect(route.dialect).decode_request(body, route.arrival)
+        if request.messages or route.dialect != _CHAT or not _has_input_alone(body):
+            return request
+    except InvalidRequest:
+        if route.dialect != _CHAT or not _has_input_alone(body):
+            raise
+    request = dialect(_RESPONSES).decode_request(body, route.arrival)
+    # A Chat client gets the usage of a stream only where it asks; this one cannot, and reads it where it comes.
+    return msgspec.structs.replace(request, stream_usage=request.stream)
 
 
 class _Prompts(msgspec.Struct):
