@@ -414,14 +414,6 @@ def states_of(block: Block) -> tuple[Opaque, ...]:
     return block.opaque if isinstance(block, _STATEFUL) else ()
 
 
-def has_state(message: Message) -> bool:
-    """Whether any block of a message has opaque state."""
-    for block in message.blocks:  # noqa: SIM110 - asked of each message of each call, where a loop costs half of what `any` does.
-        if isinstance(block, _STATEFUL) and block.opaque:
-            return True
-    return False
-
-
 def _turn(
     place: int, model: str, exactly: Behind, content: _TurnContent, exact: str, loosely_before: Texts, loose: str
 ) -> TurnKeys:

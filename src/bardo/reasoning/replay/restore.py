@@ -5,9 +5,9 @@ Everything that differs from what the client sent in this regard is reported, ex
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from operator import is_
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -17,7 +17,6 @@ from bardo.reasoning.replay.keys import (
     History,
     TurnKeys,
     has_history,
-    has_state,
     joined_messages,
     state_key,
     states_of,
@@ -109,38 +108,52 @@ class _Work:
         self._kept = kept
         own = self.switch.own_rules
         self._fill = own.text
-        self._turns = _turns_of(request.messages)
-        self._tools = frozenset(self._turns.tools) if self._fill.required else frozenset()
         self._loop = open_loop(request) if own.expects_thinking else frozenset()
         self._states_alone = own.expects_states
 
     def messages(self) -> tuple[Message, ...]:
-        """Return all messages, those that stay as they are unchanged."""
-        given = self._request.messages
+        """Return all messages, those that stay as they are unchanged.
+
+        A message of the model may have to change where it was kept, has state or thinking that may not be sent, or has to do with tools
+        and has no thinking to be read, where that is required.
+        """
+        given, switch, fills = self._request.messages, self.switch, bool(self._fill.required)
         messages = [*given]
-        for place in self._places():
-            messages[place] = self._message(place, given[place])
+        follows_result = False
+        for place, message in enumerate(given):
+            if message.role != "assistant":
+                follows_result = ToolResultBlock in map(type, message.blocks)
+                continue
+            has_result = calls = thinks = reads = refused = False
+            for block in message.blocks:
+                kind = type(block)
+                if kind is ReasoningBlock or kind is TextBlock or kind is ToolCallBlock:
+                    calls = calls or kind is ToolCallBlock
+                    if block.opaque:  # type: ignore[union-attr]
+                        thinks, refused = True, refused or bool(switch.refusal(block.opaque))  # type: ignore[union-attr]
+                    if kind is ReasoningBlock:
+                        thinks = thinks or not self._states_alone
+                        reads = reads or bool(block.text or block.readable)  # type: ignore[union-attr]
+                        refused = refused or (switch.signed and not block.opaque)  # type: ignore[union-attr]
+                elif kind is ToolResultBlock:
+                    has_result = True
+            record, fills_turn = self._kept.get(place), fills and (calls or follows_result)
+            if record is None and not thinks and place in self._loop:
+                why = "the client did not send it, and what is kept has no reply that is certainly this one"
+                switch.tell("the reasoning behind a tool call", None, why)
+            if record is not None or refused or (fills_turn and not reads):
+                messages[place] = self._message(place, message, record, fills=fills_turn)
+            follows_result = has_result
         return tuple(messages)
 
-    def _places(self) -> list[int]:
-        """Return the places of the messages that may have to change."""
-        turns = self._turns
-        thinking = turns.thinking if self.switch.signed else ()
-        return sorted({*turns.stateful, *thinking, *self._tools.intersection(turns.unread), *self._kept, *self._loop})
-
-    def _message(self, place: int, message: Message) -> Message:
-        if message.role != "assistant":
-            return message
-        record = self._kept.get(place)
-        if record is None and place in self._loop and not self._has_thinking(message):
-            why = "the client did not send it, and what is kept has no reply that is certainly this one"
-            self.switch.tell("the reasoning behind a tool call", None, why)
+    def _message(self, place: int, message: Message, record: ReplyRecord | None, *, fills: bool) -> Message:
+        """Return a message of the model as it is sent; `fills`: with thinking in it."""
         whole = self._restored(message.blocks, record) if record is not None else None
         if record is not None and not self.switch.refusal(record.states, record.origin):
             self.made[place] = record
         native = record.fields if record is not None and whole is not None and self._is_native(record) else {}
         blocks = self.switch.sorted_out(message.blocks) if whole is None else whole
-        blocks = self._required(blocks, record) if place in self._tools else blocks
+        blocks = self._required(blocks, record) if fills else blocks
         changed = message if blocks is message.blocks else msgspec.structs.replace(message, blocks=blocks)
         return _with_fields(changed, native, self._reader.row.dialect) if native else changed
 
@@ -190,7 +203,7 @@ class _Work:
 
     def _required(self, blocks: tuple[Block, ...], record: ReplyRecord | None) -> tuple[Block, ...]:
         """Return a turn with calls and some thinking before them, where the provider refuses it without."""
-        if _any_readable(blocks):
+        if any(isinstance(block, ReasoningBlock) and block.readable for block in blocks):
             return blocks
         text = record.readable if record is not None and self._fill.foreign == "text" else ""
         if not text:
@@ -201,9 +214,6 @@ class _Work:
                 _formats_text(record), "text", "another provider's reasoning, which this one takes as text"
             )
         return (ReasoningBlock(text=text or self._fill.fill, format=_PLAIN), *blocks)
-
-    def _has_thinking(self, message: Message) -> bool:
-        return (not self._states_alone and ReasoningBlock in message.kinds) or has_state(message)
 
     def _origin_of(self, state: Opaque) -> Origin | None:
         if state.origin is not None:
@@ -243,50 +253,3 @@ def _with_fields(message: Message, fields: dict[str, Any], dialect: str) -> Mess
 def _formats_text(record: ReplyRecord) -> str:
     formats = [state.format for state in record.states] or ["text"]
     return f"{formats[0]} of {record.origin.provider}/{record.origin.model}"
-
-
-class _Turns(NamedTuple):
-    """The places of the model's messages that have state, that think, that have no thinking to be read, and that have to do with tools."""
-
-    stateful: list[int]
-    thinking: list[int]
-    unread: list[int]
-    tools: list[int]
-
-
-def _turns_of(messages: Sequence[Message]) -> _Turns:
-    found = _Turns([], [], [], [])
-    follows_result = False
-    for place, message in enumerate(messages):
-        if message.role != "assistant":
-            follows_result = ToolResultBlock in map(type, message.blocks)
-            continue
-        has_result = calls = thinks = reads = has_states = False
-        for block in message.blocks:
-            if type(block) is ReasoningBlock:
-                thinks, reads = True, reads or bool(block.text or block.readable)
-                has_states = has_states or bool(block.opaque)
-            elif type(block) is ToolCallBlock:
-                calls, has_states = True, has_states or bool(block.opaque)
-            elif type(block) is TextBlock:
-                has_states = has_states or bool(block.opaque)
-            elif type(block) is ToolResultBlock:
-                has_result = True
-        if has_states:
-            found.stateful.append(place)
-        if thinks:
-            found.thinking.append(place)
-        if not reads:
-            found.unread.append(place)
-        if calls or follows_result:
-            found.tools.append(place)
-        follows_result = has_result
-    return found
-
-
-def _any_readable(blocks: tuple[Block, ...]) -> bool:
-    """Whether thinking that can be read stands in these blocks."""
-    for block in blocks:  # noqa: SIM110 - asked of each turn of each call, where a loop costs half of what `any` does.
-        if type(block) is ReasoningBlock and (block.text or block.readable):
-            return True
-    return False

@@ -62,19 +62,16 @@ class Switch:
         if states and (self._refused is None or (self._refused and any(one.data in self._refused for one in states))):
             return _REFUSED
         for one in states:
-            why = self._refusal(one.format, origin or self._origin_of(one))
+            made = origin or self._origin_of(one)
+            # Most state of a conversation has one origin, but for its prefix, which no row looks at.
+            key = (one.format, made.provider, made.platform, made.model, made.account) if made else (one.format,)
+            why = self._refusals.get(key)
+            if why is None:
+                own = made is None and self._speaks_same and self.rules.native(self.reader.row.dialect, one.format)
+                why = self._refusals[key] = "" if own else self.rules.refusal(one.format, made, self.reader)
             if why:
                 return why
         return ""
-
-    def _refusal(self, form: str, origin: Origin | None) -> str:
-        # Most state of a conversation has one origin, but for its prefix, which no row looks at.
-        key = (form, origin.provider, origin.platform, origin.model, origin.account) if origin is not None else (form,)
-        known = self._refusals.get(key)
-        if known is None:
-            own = origin is None and self._speaks_same and self.rules.native(self.reader.row.dialect, form)
-            known = self._refusals[key] = "" if own else self.rules.refusal(form, origin, self.reader)
-        return known
 
     def sorted_out(self, blocks: tuple[Block, ...]) -> tuple[Block, ...]:
         """Return the blocks of one message without the state, and the unsigned thinking, that may not be sent: themselves where all may."""
