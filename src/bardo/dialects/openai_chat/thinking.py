@@ -400,14 +400,17 @@ def encode_position(characters: int, calls: int) -> JsonObject:
 
 def encode_details(block: ReasoningBlock, index: int, position: JsonObject | None = None) -> list[JsonObject]:
     """Return the pieces of one whole block. `position` is what `encode_position` gave."""
-    named = {"format": block.format or UNKNOWN, "index": index}
-    pieces = [{**piece_of_text(block.text, None), **named}] if block.text else []
-    pieces += [{**piece_of_text(part, number), **named} for number, part in enumerate(block.summary)]
-    for state in sorted(block.opaque, key=lambda state: state.kind == "id"):
+    style = block.format or UNKNOWN
+    pieces: list[JsonObject] = []
+    if block.text:
+        pieces.append({"type": "reasoning.text", "text": block.text, "format": style, "index": index})
+    for number, part in enumerate(block.summary):
+        pieces.append({**piece_of_text(part, number), "format": style, "index": index})
+    # An id goes to what stands before it.
+    for state in block.opaque if len(block.opaque) < 2 else sorted(block.opaque, key=lambda state: state.kind == "id"):
         _add_state(pieces, state, index)
-    rest = fields_for(NAME, block.carried)
-    if rest:
-        pieces = pieces or [{"type": "reasoning.text", **named}]
+    if rest := fields_for(NAME, block.carried):
+        pieces = pieces or [{"type": "reasoning.text", "format": style, "index": index}]
         pieces[0] = {**pieces[0], **rest}
     if position and pieces:
         pieces[0] = {**pieces[0], **position}

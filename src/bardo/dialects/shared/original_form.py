@@ -32,12 +32,9 @@ def _form_of(written: object, original: object) -> object:
     if written == original:
         return original
     if isinstance(written, dict) and isinstance(original, dict):
-        return _ordered({name: _taken_over(value, original.get(name)) for name, value in written.items()}, original)
+        equal = {name: one for name, one in original.items() if type(one) in _NESTED and written.get(name) == one}
+        return _ordered({**written, **equal}, original)
     return as_first_written(written, original)
-
-
-def _taken_over(written: object, original: object) -> object:
-    return original if type(written) in _NESTED and written == original else written
 
 
 def as_first_written(written: object, original: object) -> object:
@@ -68,7 +65,7 @@ def _ordered(written: JsonObject, original: JsonObject) -> JsonObject:
     return ordered
 
 
-_NESTED = (dict, list)
+_NESTED = frozenset((dict, list))
 
 
 def _text_of(parts: list[object]) -> object:

@@ -44,7 +44,7 @@ from bardo.values.blocks import (
 from bardo.values.request import Message, Messages, Request
 
 _RESULTS = frozenset({ToolResultBlock})
-_STATEFUL = (TextBlock, ToolCallBlock, ReasoningBlock)
+_STATEFUL = frozenset((TextBlock, ToolCallBlock, ReasoningBlock))
 # State this long is one reply's: signatures and ciphertexts have hundreds of characters, names of items may be numbers.
 _TELLING_STATE = 24
 # What `str.split` takes for space in ASCII.
@@ -122,7 +122,8 @@ def digest(*parts: str) -> str:
     made = _copy_of_empty()
     # A text of ASCII alone has as many bytes as letters, so that it is encoded in one go.
     if text.isascii():
-        made.update(f"{','.join([str(len(part)) for part in parts])};{text}".encode())
+        lengths = len(text) if len(parts) == 1 else ",".join(map(str, map(len, parts)))
+        made.update(f"{lengths};{text}".encode())
     else:
         raw = [part.encode("utf-8", "surrogatepass") for part in parts]
         made.update(b"%b;%b" % (b",".join([b"%d" % len(part) for part in raw]), b"".join(raw)))
@@ -236,8 +237,8 @@ class _Conversation:
         if end - start == 1:
             states: list[Opaque] = []
             for block in messages[start].blocks:
-                if isinstance(block, _STATEFUL) and block.opaque:
-                    states += block.opaque
+                if type(block) in _STATEFUL and block.opaque:  # type: ignore[union-attr]
+                    states += block.opaque  # type: ignore[union-attr]
             for state in states:
                 # An id may be one that bardo gave, which no reply is kept under.
                 if len(state.data) >= _TELLING_STATE and state.kind != "id":
@@ -411,7 +412,7 @@ def keys_in(turns: Iterable[TurnKeys]) -> list[str]:
 
 def states_of(block: Block) -> tuple[Opaque, ...]:
     """Return the opaque state of a block of any kind."""
-    return block.opaque if isinstance(block, _STATEFUL) else ()
+    return block.opaque if type(block) in _STATEFUL else ()  # type: ignore[union-attr]
 
 
 def _turn(
