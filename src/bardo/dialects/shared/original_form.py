@@ -5,6 +5,8 @@ Providers bill a prompt anew from its first changed byte on. The order of keys i
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from bardo.dialects.shared.json_values import JsonObject
 
 _SAYS_NOTHING: JsonObject = {"is_error": False, "annotations": [], "logprobs": []}
@@ -32,9 +34,12 @@ def _form_of(written: object, original: object) -> object:
     if written == original:
         return original
     if isinstance(written, dict) and isinstance(original, dict):
-        equal = {name: one for name, one in original.items() if type(one) in _NESTED and written.get(name) == one}
-        return _ordered({**written, **equal}, original)
+        return _ordered(written, original, _equal_or_as_first_written)
     return as_first_written(written, original)
+
+
+def _equal_or_as_first_written(written: object, original: object) -> object:
+    return original if written == original else as_first_written(written, original)
 
 
 def as_first_written(written: object, original: object) -> object:
@@ -42,7 +47,7 @@ def as_first_written(written: object, original: object) -> object:
     if written is original:
         return original
     if isinstance(written, dict) and isinstance(original, dict):
-        return _ordered(written, original)
+        return _ordered(written, original, as_first_written)
     if isinstance(written, list) and isinstance(original, list):
         aligned = [as_first_written(one, first) for one, first in zip(written, original, strict=False)]
         return aligned + written[len(aligned) :]
@@ -51,13 +56,14 @@ def as_first_written(written: object, original: object) -> object:
     return written
 
 
-def _ordered(written: JsonObject, original: JsonObject) -> JsonObject:
+def _ordered(written: JsonObject, original: JsonObject, form: Callable[[object, object], object]) -> JsonObject:
+    """Return an object with its fields in the order of the original; `form` gives a field that may hold other values."""
     ordered: JsonObject = {}
     for name, first in original.items():
         if name in written:
             value = written[name]
             # Beside what holds other values, nothing has a form of its own.
-            ordered[name] = value if value is first or type(first) not in _NESTED else as_first_written(value, first)
+            ordered[name] = value if value is first or type(first) not in _NESTED else form(value, first)
         elif name in _SAYS_NOTHING and _SAYS_NOTHING[name] == first and written.get("type") == original.get("type"):
             ordered[name] = first
     if not ordered.keys() >= written.keys():

@@ -127,10 +127,17 @@ class SignedBlocks:
 
     def sign(self, states: Sequence[Opaque]) -> SignedThinking:
         """Return where the states of one stretch of thinking are written."""
-        own = [state for state in states if self._is_own(state)]
-        foreign = [state for state in states if not self._is_own(state)]
-        signatures = [state.data for state in own if state.kind == "signature"]
-        behind = [self.redacted(state.data) for state in own if state.kind != "signature"]
+        signatures: list[str] = []
+        behind: list[JsonObject] = []
+        foreign: list[Opaque] = []
+        for state in states:
+            # An id is not the provider's: hosts that pass Claude's thinking on give it one (Snowflake, OpenRouter).
+            if state.format != self.format or state.kind == "id":
+                foreign.append(state)
+            elif state.kind == "signature":
+                signatures.append(state.data)
+            else:
+                behind.append(self.redacted(state.data))
         signature = signatures[-1] if signatures else seal(foreign) if foreign else ""
         if signatures and foreign:
             behind.append(self.thinking("", seal(foreign)))
@@ -146,10 +153,6 @@ class SignedBlocks:
             return [self.carrier([state], "" if block is None else block.owner)]
         signed = self.sign([state])
         return signed.behind or [self.thinking("", signed.signature)]
-
-    def _is_own(self, state: Opaque) -> bool:
-        # An id is not the provider's: hosts that pass Claude's thinking on give it one (Snowflake, OpenRouter).
-        return state.format == self.format and state.kind != "id"
 
 
 class Carrier(msgspec.Struct, frozen=True):
