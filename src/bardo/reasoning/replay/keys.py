@@ -49,7 +49,6 @@ _STATEFUL = frozenset((TextBlock, ToolCallBlock, ReasoningBlock))
 _TELLING_STATE = 24
 # What `str.split` takes for space in ASCII.
 _SPACE = b" \t\n\r\v\f\x1c\x1d\x1e\x1f"
-_NO_STATES: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
 _copy_of_empty = blake2b(digest_size=15).copy
 _encode = msgspec.json.Encoder(order="sorted").encode
 
@@ -101,7 +100,8 @@ class TurnKeys(msgspec.Struct, frozen=True, gc=False):
 class History(msgspec.Struct, frozen=True, gc=False):
     """The keys of the turns of a conversation, and what its next reply stands behind: as it is, and without what clients change.
 
-    `truncated`: the conversation's beginning is not there, and may be another's. `model` is the name that was asked for.
+    `truncated`: the conversation's beginning is not there, and may be another's. `model` is the name that was asked for. `states` are the
+    keys of all opaque state in the turns, by its data.
     """
 
     turns: tuple[TurnKeys, ...]
@@ -109,6 +109,7 @@ class History(msgspec.Struct, frozen=True, gc=False):
     loosely: Behind
     truncated: bool = False
     model: str = ""
+    states: dict[str, str] = {}
 
 
 _TurnContent = tuple[str, list[str], list[str], list[Opaque]]
@@ -191,7 +192,7 @@ def history_of(request: Request) -> History:
     for row in range(len(conversation.rows)):
         turns += conversation.turns(row)
     exactly, loosely = conversation.end()
-    return History(tuple(turns), exactly, loosely, truncated, model)
+    return History(tuple(turns), exactly, loosely, truncated, model, conversation.states)
 
 
 _BEFORE = 8
@@ -205,11 +206,12 @@ class _Conversation:
 
     A row is the places of messages of the model that follow each other, mostly of one: where the row before ends, and where it begins and
     ends itself. Each has a link, the digests of what was said since the row before and in it, as it is and without what clients change.
-    Links are made when they are asked for, each once.
+    Links are made when they are asked for, each once. `states` are the keys of the state in the rows whose turns were made, by its data.
     """
 
     def __init__(self, messages: Messages, begin: str, model: str) -> None:
         self.rows: list[tuple[int, int, int]] = []
+        self.states: dict[str, str] = {}
         self._messages = messages
         self._model = model
         self._begin = begin
@@ -242,11 +244,11 @@ class _Conversation:
             for state in states:
                 # An id may be one that bardo gave, which no reply is kept under.
                 if len(state.data) >= _TELLING_STATE and state.kind != "id":
-                    return [TurnKeys(start, "", "", "", "", (), *_state_keys(states))]
+                    return [TurnKeys(start, "", "", "", "", (), *_state_keys(states, self.states))]
         before, loosely_before = self._before(number)
         said, loosely_said, content = self._link(number)
-        together = _turn(
-            start, self._model, Behind(before, said), content, self._exact[number], loosely_before, self._loose[number]
+        together = self._turn(
+            start, Behind(before, said), content, self._exact[number], loosely_before, self._loose[number]
         )
         if end - start == 1:
             return [together]
@@ -255,9 +257,27 @@ class _Conversation:
         for place in range(start, end):
             content = _turn_content(messages[place].blocks)
             exact, loose = _links(exactly.said, loosely.said, content)
-            found.append(_turn(place, self._model, exactly, content, exact, loosely.before, loose))
+            found.append(self._turn(place, exactly, content, exact, loosely.before, loose))
             exactly, loosely = _continued(exactly, exact), _continued(loosely, loose)
         return [*found, msgspec.structs.replace(together, messages=end - start)]
+
+    def _turn(
+        self, place: int, exactly: Behind, content: _TurnContent, exact: str, loosely_before: Texts, loose: str
+    ) -> TurnKeys:
+        text, calls, ids, states = content
+        unnamed = bool(ids) and not any(ids)
+        return TurnKeys(
+            place,
+            "m" + _digest_of((*exactly.before, exact)),
+            exactly.key("u", (text, *calls)) if unnamed else "",
+            exactly.key("a", (self._model, text, *calls)) if unnamed else "",
+            "l" + _digest_of((*loosely_before, loose)),
+            _call_keys(ids, calls) if ids else (),
+            *_state_keys(states, self.states),
+            1,
+            text != "",
+            len(ids),
+        )
 
     def end(self) -> tuple[Behind, Behind]:
         """Return what the next reply stands behind: what follows the last row, or that row's messages where nothing does."""
@@ -415,33 +435,14 @@ def states_of(block: Block) -> tuple[Opaque, ...]:
     return block.opaque if type(block) in _STATEFUL else ()  # type: ignore[union-attr]
 
 
-def _turn(
-    place: int, model: str, exactly: Behind, content: _TurnContent, exact: str, loosely_before: Texts, loose: str
-) -> TurnKeys:
-    text, calls, ids, states = content
-    unnamed = bool(ids) and not any(ids)
-    return TurnKeys(
-        place,
-        "m" + _digest_of((*exactly.before, exact)),
-        exactly.key("u", (text, *calls)) if unnamed else "",
-        exactly.key("a", (model, text, *calls)) if unnamed else "",
-        "l" + _digest_of((*loosely_before, loose)),
-        _call_keys(ids, calls) if ids else (),
-        *(_state_keys(states) if states else _NO_STATES),
-        1,
-        text != "",
-        len(ids),
-    )
-
-
-def _state_keys(states: Sequence[Opaque]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the keys of state that only one reply can have, and of other state."""
+def _state_keys(states: Sequence[Opaque], known: dict[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the keys of state that only one reply can have, and of other state; `known` takes them by its data."""
     telling: list[str] = []
     others: list[str] = []
     for state in states:
         data = state.data
-        is_telling = len(data) >= _TELLING_STATE or is_globally_unique(data)
-        (telling if is_telling else others).append(state_key(state))
+        key = known[data] = known.get(data) or state_key(state)
+        (telling if len(data) >= _TELLING_STATE or is_globally_unique(data) else others).append(key)
     return tuple(telling), tuple(others)
 
 

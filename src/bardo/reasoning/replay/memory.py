@@ -278,11 +278,16 @@ def assigned(turns: Sequence[TurnKeys], records: Mapping[str, ReplyRecord]) -> A
         (together, _by_loose_conversation),
         (alone, _by_loose_conversation),
     ):
+        if len(taken) == len(alone):
+            break
         for turn in listed:
             places = range(turn.place, turn.place + turn.messages)
             if not taken.isdisjoint(places):
                 continue
-            record = next((one for keys in ways(turn) if (one := _only(keys, records, used)) is not None), None)
+            record = None
+            for keys in ways(turn):
+                if (record := _only(keys, records, used)) is not None:
+                    break
             if record is None or (turn.messages > 1 and ways is not _by_words and not _fits(record, turn)):
                 continue
             made[turn.place] = record
@@ -307,7 +312,7 @@ def _by_words(turn: TurnKeys) -> tuple[Iterable[str], ...]:
 
 
 def _by_conversation(turn: TurnKeys) -> tuple[Iterable[str], ...]:
-    return (turn.states, *_by_words(turn))
+    return (turn.states, (turn.of_model,), (turn.exact,), (turn.unnamed,))
 
 
 def _by_calls(turn: TurnKeys) -> tuple[Iterable[str], ...]:
@@ -320,9 +325,40 @@ def _by_loose_conversation(turn: TurnKeys) -> tuple[Iterable[str], ...]:
 
 def _only(keys: Iterable[str], records: Mapping[str, ReplyRecord], used: set[int]) -> ReplyRecord | None:
     """Return the one reply that all of these keys lead to, so far as they lead anywhere."""
-    candidates = {id(record): record for key in keys if (record := records.get(key)) is not None}
-    only = next(iter(candidates.values())) if len(candidates) == 1 else None
+    only: ReplyRecord | None = None
+    for key in keys:
+        record = records.get(key)
+        if record is not None and record is not only:
+            if only is not None:
+                return None
+            only = record
     return None if only is None or id(only) in used else only
+
+
+def lacks_nothing(blocks: Sequence[Block], record: ReplyRecord, *, at_home: bool) -> bool:
+    """Whether `merged` would return the blocks themselves, as of most turns: each is what was kept in its place, with all its state.
+
+    `at_home`: it goes to the provider that made it, which is told of ids of its own.
+    """
+    if len(blocks) != len(record.parts):
+        return False
+    spoken = thought = False
+    called: set[str] = set()
+    for block, part in zip(blocks, record.parts, strict=True):
+        if type(part) is CallRecord and type(block) is ToolCallBlock:
+            marked = at_home and part.own_id and not block.own_id
+            if block.id != part.id or block.id in called or marked or (part.opaque and not block.opaque):
+                return False
+            called.add(block.id)
+        elif type(part) is ThinkingRecord and type(block) is ReasoningBlock:
+            if thought or block.format != part.block.format or not _same_thought(block, part.block):
+                return False
+            thought = True
+        elif type(part) is TextRecord and type(block) is TextBlock and not spoken and not part.opaque:
+            spoken = True
+        else:
+            return False
+    return True
 
 
 def merged(blocks: Sequence[Block], record: ReplyRecord, *, with_others: bool = True) -> tuple[Block, ...]:
@@ -405,8 +441,9 @@ def _name(block: UnknownBlock) -> tuple[str, object, object]:
 
 
 def _same_thought(one: ReasoningBlock, other: ReasoningBlock) -> bool:
-    same_text = (one.text, one.summary) == (other.text, other.summary)
-    return same_text and {state.data for state in one.opaque} == {state.data for state in other.opaque}
+    if one.text != other.text or one.summary != other.summary:
+        return False
+    return {state.data for state in one.opaque} == {state.data for state in other.opaque}
 
 
 def _letters(text: str) -> str:

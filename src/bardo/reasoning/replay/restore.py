@@ -22,7 +22,16 @@ from bardo.reasoning.replay.keys import (
     states_of,
     turns_of,
 )
-from bardo.reasoning.replay.memory import Assigned, ReplyRecord, TextRecord, agrees, assigned, merged, overruled
+from bardo.reasoning.replay.memory import (
+    Assigned,
+    ReplyRecord,
+    TextRecord,
+    agrees,
+    assigned,
+    lacks_nothing,
+    merged,
+    overruled,
+)
 from bardo.reasoning.replay.refusers import Refused, name_of
 from bardo.reasoning.replay.switch import Switch, lacks_thinking, open_loop, thoughtless
 from bardo.values.blocks import (
@@ -105,6 +114,7 @@ class _Work:
         self._request = request
         self._reader = reader
         self._found = recalled.found
+        self._state_keys = recalled.history.states if recalled.history is not None else {}
         self._kept = kept
         own = self.switch.own_rules
         self._fill = own.text
@@ -124,20 +134,23 @@ class _Work:
             if message.role != "assistant":
                 follows_result = ToolResultBlock in map(type, message.blocks)
                 continue
+            record = self._kept.get(place)
             has_result = calls = thinks = reads = refused = False
             for block in message.blocks:
                 kind = type(block)
                 if kind is ReasoningBlock or kind is TextBlock or kind is ToolCallBlock:
                     calls = calls or kind is ToolCallBlock
                     if block.opaque:  # type: ignore[union-attr]
-                        thinks, refused = True, refused or bool(switch.refusal(block.opaque))  # type: ignore[union-attr]
+                        thinks = True
+                        if record is None and not refused:
+                            refused = bool(switch.refusal(block.opaque))  # type: ignore[union-attr]
                     if kind is ReasoningBlock:
                         thinks = thinks or not self._states_alone
                         reads = reads or bool(block.text or block.readable)  # type: ignore[union-attr]
                         refused = refused or (switch.signed and not block.opaque)  # type: ignore[union-attr]
                 elif kind is ToolResultBlock:
                     has_result = True
-            record, fills_turn = self._kept.get(place), fills and (calls or follows_result)
+            fills_turn = fills and (calls or follows_result)
             if record is None and not thinks and place in self._loop:
                 why = "the client did not send it, and what is kept has no reply that is certainly this one"
                 switch.tell("the reasoning behind a tool call", None, why)
@@ -149,7 +162,8 @@ class _Work:
     def _message(self, place: int, message: Message, record: ReplyRecord | None, *, fills: bool) -> Message:
         """Return a message of the model as it is sent; `fills`: with thinking in it."""
         whole = self._restored(message.blocks, record) if record is not None else None
-        if record is not None and not self.switch.refusal(record.states, record.origin):
+        bound = self.switch.own_rules.binding is not None
+        if bound and record is not None and not self.switch.refusal(record.states, record.origin):
             self.made[place] = record
         native = record.fields if record is not None and whole is not None and self._is_native(record) else {}
         blocks = self.switch.sorted_out(message.blocks) if whole is None else whole
@@ -159,11 +173,13 @@ class _Work:
 
     def _restored(self, blocks: tuple[Block, ...], record: ReplyRecord) -> tuple[Block, ...] | None:
         """Return the message with what was kept; None where it lacks nothing, or where that may not be sent."""
+        # A client of the dialect itself has a place for everything: what it left out, it left out on purpose.
+        adds = self._is_native(record) and self._request.dialect != record.origin.dialect
+        if lacks_nothing(blocks, record, at_home=adds):
+            return None
         native = self._request.dialect in ("", self._reader.row.dialect)
         if not agrees(blocks, record, self.switch.rules.written_by_clients, native=native):
             return None
-        # A client of the dialect itself has a place for everything: what it left out, it left out on purpose.
-        adds = self._is_native(record) and self._request.dialect != record.origin.dialect
         whole = merged(blocks, record, with_others=adds)
         if len(whole) == len(blocks) and all(map(is_, whole, blocks)):
             return None
@@ -218,7 +234,9 @@ class _Work:
     def _origin_of(self, state: Opaque) -> Origin | None:
         if state.origin is not None:
             return state.origin
-        record = self._found.get(state_key(state)) if self._found else None
+        if not self._found:
+            return None
+        record = self._found.get(self._state_keys.get(state.data) or state_key(state))
         return record.origin if record is not None else None
 
 
