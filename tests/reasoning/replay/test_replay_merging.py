@@ -67,3 +67,10 @@ def test_a_turn_that_a_client_gives_back_whole_lacks_nothing(
     record = ReplyRecord(Origin(provider="p", platform="p", model="m", dialect="d"), parts)
     assert lacks_nothing(blocks, record, at_home=False)
     assert not lacks_nothing(blocks, record, at_home=True)
+
+
+def test_calls_of_one_id_are_put_in_the_order_they_were_made_in() -> None:
+    blocks, parts = (BLOCKS[4], BLOCKS[3], BLOCKS[4]), (PARTS[5], PARTS[3], PARTS[5])
+    record = ReplyRecord(Origin(provider="p", platform="p", model="m", dialect="d"), parts)
+    assert merged(blocks, record, with_others=False) == (BLOCKS[3], BLOCKS[4], BLOCKS[4])
+    assert not lacks_nothing(blocks, record, at_home=False)
