@@ -73,7 +73,11 @@ class ReplyRecord(msgspec.Struct, frozen=True, array_like=True):
     @property
     def states(self) -> list[Opaque]:
         """All opaque state of the reply."""
-        return [state for part in self.parts for state in _states(part)]
+        states: list[Opaque] = []
+        for part in self.parts:
+            if type(part) is not OtherRecord:
+                states += part.block.opaque if type(part) is ThinkingRecord else part.opaque  # type: ignore[union-attr]
+        return states
 
     @property
     def readable(self) -> str:
@@ -100,16 +104,6 @@ def decode_kept(raw: bytes) -> ReplyRecord | None:
         return _DECODER.decode(raw)
     except (ValueError, msgspec.MsgspecError):
         return None
-
-
-def _states(part: Part) -> tuple[Opaque, ...]:
-    match part:
-        case ThinkingRecord(block=block):
-            return block.opaque
-        case OtherRecord():
-            return ()
-        case _:
-            return part.opaque
 
 
 def remember(
@@ -335,62 +329,47 @@ def _only(keys: Iterable[str], records: Mapping[str, ReplyRecord], used: set[int
     return None if only is None or id(only) in used else only
 
 
-def lacks_nothing(blocks: Sequence[Block], record: ReplyRecord, *, at_home: bool) -> bool:
-    """Whether `merged` would return the blocks themselves, as of most turns: each is what was kept in its place, with all its state.
-
-    `at_home`: it goes to the provider that made it, which is told of ids of its own.
-    """
-    if len(blocks) != len(record.parts):
-        return False
-    spoken = thought = False
-    called: set[str] = set()
-    for block, part in zip(blocks, record.parts, strict=True):
-        if type(part) is CallRecord and type(block) is ToolCallBlock:
-            marked = at_home and part.own_id and not block.own_id
-            if block.id != part.id or block.id in called or marked or (part.opaque and not block.opaque):
-                return False
-            called.add(block.id)
-        elif type(part) is ThinkingRecord and type(block) is ReasoningBlock:
-            if thought or block.format != part.block.format or not _same_thought(block, part.block):
-                return False
-            thought = True
-        elif type(part) is TextRecord and type(block) is TextBlock and not spoken and not part.opaque:
-            spoken = True
-        else:
-            return False
-    return True
-
-
 def merged(blocks: Sequence[Block], record: ReplyRecord, *, with_others: bool = True) -> tuple[Block, ...]:
     """Return the blocks of a message with the reasoning and the state of `record`, in the order of `record`.
 
     `with_others`: blocks that only the provider's dialect knows are put back too, because the client's has no place for them.
     """
-    texts = _texts([block for block in blocks if isinstance(block, TextBlock)], record)
-    calls = _calls([block for block in blocks if isinstance(block, ToolCallBlock)], record)
-    own = [block for block in blocks if isinstance(block, ReasoningBlock)]
-    others: list[Block] = [
-        block for block in blocks if not isinstance(block, TextBlock | ToolCallBlock | ReasoningBlock)
-    ]
+    said: list[TextBlock] = []
+    made: list[ToolCallBlock] = []
+    own: list[ReasoningBlock] = []
+    others: list[Block] = []
+    for block in blocks:
+        if type(block) is TextBlock:
+            said.append(block)
+        elif type(block) is ToolCallBlock:
+            made.append(block)
+        elif type(block) is ReasoningBlock:
+            own.append(block)
+        else:
+            others.append(block)
+    spoken = TextRecord in map(type, record.parts)
+    texts = _texts(said, record) if said or spoken else []
+    calls = _calls(made, record) if len(made) > 1 else iter(made)
     placed: list[Block] = []
-    spoken = any(isinstance(part, TextRecord) for part in record.parts)
     for part in record.parts:
-        if isinstance(part, CallRecord) and not spoken:
-            # Words the client added stand before the calls, where its own dialect has them.
+        if type(part) is ThinkingRecord:
+            for one in own:
+                if one.format == part.block.format and _same_thought(one, part.block):
+                    placed.append(one)
+                    break
+            else:
+                placed.append(part.block)
+        elif type(part) is TextRecord:
             placed += texts.pop(0) if texts else ()
-        match part:
-            case ThinkingRecord(block=block):
-                placed.append(
-                    next((one for one in own if one.format == block.format and _same_thought(one, block)), block)
-                )
-            case TextRecord():
-                placed += texts.pop(0) if texts else ()
-            case CallRecord():
-                call = next(calls, None)
-                placed += [] if call is None else [_restored_call(call, part, at_home=with_others)]
-            case OtherRecord(block=block):
-                own_form = _own_form(block, others)
-                placed += [block] if own_form is None and with_others else [own_form] if own_form is not None else []
+        elif type(part) is CallRecord:
+            if texts and not spoken:
+                # Words the client added stand before the calls, where its own dialect has them.
+                placed += texts.pop(0)
+            if (call := next(calls, None)) is not None:
+                placed.append(_restored_call(call, part, at_home=with_others))
+        elif type(part) is OtherRecord:
+            own_form = _own_form(part.block, others)
+            placed += [part.block] if own_form is None and with_others else [own_form] if own_form is not None else []
     placed += [*others, *(text for left in texts for text in left), *calls]
     return tuple(placed)
 
@@ -398,7 +377,7 @@ def merged(blocks: Sequence[Block], record: ReplyRecord, *, with_others: bool = 
 def overruled(blocks: Sequence[Block], record: ReplyRecord) -> bool:
     """Whether a client sent unsigned thinking that is not what was kept."""
     own = [block for block in blocks if isinstance(block, ReasoningBlock) and block.readable and not block.opaque]
-    return "".join(_letters(block.readable) for block in own) not in _letters(record.readable)
+    return bool(own) and "".join(_letters(block.readable) for block in own) not in _letters(record.readable)
 
 
 def agrees(

@@ -28,7 +28,6 @@ from bardo.reasoning.replay.memory import (
     TextRecord,
     agrees,
     assigned,
-    lacks_nothing,
     merged,
     overruled,
 )
@@ -175,16 +174,14 @@ class _Work:
         """Return the message with what was kept; None where it lacks nothing, or where that may not be sent."""
         # A client of the dialect itself has a place for everything: what it left out, it left out on purpose.
         adds = self._is_native(record) and self._request.dialect != record.origin.dialect
-        if lacks_nothing(blocks, record, at_home=adds):
+        whole = merged(blocks, record, with_others=adds)
+        if len(whole) == len(blocks) and all(map(is_, whole, blocks)):
             return None
         native = self._request.dialect in ("", self._reader.row.dialect)
         if not agrees(blocks, record, self.switch.rules.written_by_clients, native=native):
             return None
-        whole = merged(blocks, record, with_others=adds)
-        if len(whole) == len(blocks) and all(map(is_, whole, blocks)):
-            return None
-        if record.states:
-            why = self.switch.refusal(record.states, record.origin)
+        if states := record.states:
+            why = self.switch.refusal(states, record.origin)
             if not why:
                 self._tell_changes(blocks, record)
                 return whole
