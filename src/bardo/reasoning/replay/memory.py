@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import msgspec
@@ -370,7 +371,7 @@ def merged(blocks: Sequence[Block], record: ReplyRecord, *, with_others: bool = 
         elif type(part) is OtherRecord:
             own_form = _own_form(part.block, others)
             placed += [part.block] if own_form is None and with_others else [own_form] if own_form is not None else []
-    placed += [*others, *(text for left in texts for text in left), *calls]
+    placed += [*others, *chain.from_iterable(texts), *calls]
     return tuple(placed)
 
 
@@ -422,7 +423,7 @@ def _name(block: UnknownBlock) -> tuple[str, object, object]:
 def _same_thought(one: ReasoningBlock, other: ReasoningBlock) -> bool:
     if one.text != other.text or one.summary != other.summary:
         return False
-    return {state.data for state in one.opaque} == {state.data for state in other.opaque}
+    return one.opaque == other.opaque or {state.data for state in one.opaque} == {state.data for state in other.opaque}
 
 
 def _letters(text: str) -> str:
