@@ -117,8 +117,7 @@ class _Work:
         self._kept = kept
         own = self.switch.own_rules
         self._fill = own.text
-        self._loop = open_loop(request) if own.expects_thinking else frozenset()
-        self._states_alone = own.expects_states
+        self._expects_thinking, self._states_alone = own.expects_thinking, own.expects_states
 
     def messages(self) -> tuple[Message, ...]:
         """Return all messages, those that stay as they are unchanged.
@@ -129,6 +128,7 @@ class _Work:
         given, switch, fills = self._request.messages, self.switch, bool(self._fill.required)
         messages = [*given]
         follows_result = False
+        loop: frozenset[int] | None = None
         for place, message in enumerate(given):
             if message.role != "assistant":
                 follows_result = ToolResultBlock in map(type, message.blocks)
@@ -140,9 +140,7 @@ class _Work:
                 if kind is ReasoningBlock or kind is TextBlock or kind is ToolCallBlock:
                     calls = calls or kind is ToolCallBlock
                     if block.opaque:  # type: ignore[union-attr]
-                        thinks = True
-                        if record is None and not refused:
-                            refused = bool(switch.refusal(block.opaque))  # type: ignore[union-attr]
+                        thinks, refused = True, refused or bool(switch.refusal(block.opaque))  # type: ignore[union-attr]
                     if kind is ReasoningBlock:
                         thinks = thinks or not self._states_alone
                         reads = reads or bool(block.text or block.readable)  # type: ignore[union-attr]
@@ -150,22 +148,28 @@ class _Work:
                 elif kind is ToolResultBlock:
                     has_result = True
             fills_turn = fills and (calls or follows_result)
-            if record is None and not thinks and place in self._loop:
-                why = "the client did not send it, and what is kept has no reply that is certainly this one"
-                switch.tell("the reasoning behind a tool call", None, why)
+            if record is None and not thinks and self._expects_thinking:
+                loop = open_loop(self._request) if loop is None else loop
+                if place in loop:
+                    why = "the client did not send it, and what is kept has no reply that is certainly this one"
+                    switch.tell("the reasoning behind a tool call", None, why)
             if record is not None or refused or (fills_turn and not reads):
-                messages[place] = self._message(place, message, record, fills=fills_turn)
+                messages[place] = self._message(place, message, record, refused=refused, fills=fills_turn)
             follows_result = has_result
         return tuple(messages)
 
-    def _message(self, place: int, message: Message, record: ReplyRecord | None, *, fills: bool) -> Message:
-        """Return a message of the model as it is sent; `fills`: with thinking in it."""
+    def _message(
+        self, place: int, message: Message, record: ReplyRecord | None, *, refused: bool, fills: bool
+    ) -> Message:
+        """Return a message of the model as it is sent; `refused`: without what may not be sent, `fills`: with thinking in it."""
         whole = self._restored(message.blocks, record) if record is not None else None
         bound = self.switch.own_rules.binding is not None
         if bound and record is not None and not self.switch.refusal(record.states, record.origin):
             self.made[place] = record
         native = record.fields if record is not None and whole is not None and self._is_native(record) else {}
-        blocks = self.switch.sorted_out(message.blocks) if whole is None else whole
+        blocks = message.blocks if whole is None else whole
+        if whole is None and refused:
+            blocks = self.switch.sorted_out(blocks)
         blocks = self._required(blocks, record) if fills else blocks
         changed = message if blocks is message.blocks else msgspec.structs.replace(message, blocks=blocks)
         return _with_fields(changed, native, self._reader.row.dialect) if native else changed
