@@ -20,6 +20,7 @@ from bardo.services.accounts.leases import Estimate, Lease, LeaseGrant
 
 NOW = 1_764_500_000.0
 PATIENCE = 60.0
+MONTH: LimitName = "usd_per_month"
 
 
 @pytest.fixture
@@ -102,6 +103,26 @@ def test_what_others_lease_meanwhile_is_not_given_out_again(engine: Engine) -> N
     both = [want("requests_per_minute", 10, 1), want("usd_per_day", 1_000, 301)]
     assert isinstance(seen(engine, "two").claim("team", (), both, NOW), Shortage)
     assert other.used("team", NOW).total("requests_per_minute", NOW) == 0, "all is leased, or nothing"
+
+
+def test_what_moves_to_the_log_and_is_leased_anew_meanwhile_is_not_given_out_again(engine: Engine) -> None:
+    other = seen(engine, "other")
+    other.sync([Lease("team", (MONTH, period_of(MONTH, NOW)), 500)], (), NOW)
+    logged = [0]
+
+    def spend(account: str, *_: int) -> int:
+        spent = logged[-1]
+        if not spent:
+            # While this process has read what was spent, the costs of the other are logged, and it leases again.
+            logged.append(500)
+            other.sync([Lease("team", (MONTH, period_of(MONTH, NOW)), 0)], (), NOW)
+            assert isinstance(moved.claim("team", (), [want(MONTH, 1_000, 450)], NOW), LeaseGrant)
+        return spent
+
+    moved = SqlLeaseStore(engine, "other", lambda *_: logged[-1])
+    found = seen(engine, "one", spend).claim("team", (), [want(MONTH, 1_000, 100)], NOW)
+    assert isinstance(found, Shortage)
+    assert (found.left, moved.used("team", NOW).total(MONTH, NOW)) == (50, 950)
 
 
 def test_many_processes_lease_no_more_than_there_is(engine: Engine) -> None:

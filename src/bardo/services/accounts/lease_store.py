@@ -45,19 +45,18 @@ _PUT_LEASE = text(
 _REMOVE_LEASE = text(
     "DELETE FROM limit_leases WHERE account = :account AND name = :name AND period = :period AND worker = :worker"
 )
-_WINDOW_NAMES = ", ".join(f"'{name}'" for name in WINDOWS)
 # What was used of a minute counts whoever used it; calls at a time and money only while their process lives.
 _TOTALS = text(
     "SELECT l.name, l.period, SUM(l.amount) AS amount FROM limit_leases l LEFT JOIN limit_workers w ON w.worker = l.worker "
-    f"WHERE l.account = :account AND (l.name IN ({_WINDOW_NAMES}) OR w.seen_at > :since) GROUP BY l.name, l.period"
+    f"WHERE l.account = :account AND (l.name IN {WINDOWS} OR w.seen_at > :since) GROUP BY l.name, l.period"
 )
 _REMOVE_STALE = text(
     "DELETE FROM limit_leases WHERE worker NOT IN (SELECT worker FROM limit_workers WHERE seen_at > :since) "
-    f"AND name NOT IN ({_WINDOW_NAMES})"
+    f"AND name NOT IN {WINDOWS}"
 )
 _REMOVE_WORKERS = text("DELETE FROM limit_workers WHERE seen_at <= :since")
-_REMOVE_PAST = text(f"DELETE FROM limit_leases WHERE period < :first AND name IN ({_WINDOW_NAMES})")
-_REMOVE_OWN = text(f"DELETE FROM limit_leases WHERE worker = :worker AND name NOT IN ({_WINDOW_NAMES})")
+_REMOVE_PAST = text(f"DELETE FROM limit_leases WHERE period < :first AND name IN {WINDOWS}")
+_REMOVE_OWN = text(f"DELETE FROM limit_leases WHERE worker = :worker AND name NOT IN {WINDOWS}")
 _WAS_SEEN = text("SELECT seen_at FROM limit_workers WHERE worker = :worker")
 _SEEN = text(
     "INSERT INTO limit_workers (worker, seen_at) VALUES (:worker, :now) "
@@ -71,7 +70,7 @@ _PUT_WITHIN = text(
     "WHERE NOT EXISTS (SELECT 1 "
     "FROM unnest(CAST(:names AS text[]), CAST(:periods AS bigint[]), CAST(:most AS bigint[])) AS bound (name, period, most) "
     "WHERE bound.most < (SELECT COALESCE(SUM(l.amount), 0) FROM limit_leases l LEFT JOIN limit_workers w ON w.worker = l.worker "
-    f"WHERE l.account = :account AND l.name = bound.name AND CASE WHEN l.name IN ({_WINDOW_NAMES}) THEN l.period > :first "
+    f"WHERE l.account = :account AND l.name = bound.name AND CASE WHEN l.name IN {WINDOWS} THEN l.period > :first "
     "ELSE l.period = bound.period AND w.seen_at > :since END)) "
     "ON CONFLICT (account, name, period, worker) DO UPDATE SET amount = excluded.amount RETURNING name"
 )
@@ -110,8 +109,8 @@ class SqlLeaseStore:
     ) -> LeaseGrant | None:
         """Lease what is wanted without anybody's waiting on the way to the server; None where too little is left for that.
 
-        What costs move meanwhile from leases to the log is counted in neither: so a budget is leased of in turn where less than a further
-        lease would be left.
+        What costs move meanwhile from leases to the log is counted in neither: so a budget is leased of in turn where less would be left
+        than all have leased, or than a further lease.
         """
         with transaction(self._engine) as connection:
             seen, *_, leases, estimates = execute_together(
@@ -133,10 +132,9 @@ class SqlLeaseStore:
             "periods": [want.period for want in wants],
             "amounts": [row.amount for row in leased],
             "most": [
-                granted.left[want.name]
-                + sum(used.leases.get(want.name, {}).values())
-                - (want.most if want.name in MONEY else 0)
+                granted.left[want.name] + (min(0, taken - want.most) if want.name in MONEY else taken)
                 for want in wants
+                for taken in [sum(used.leases.get(want.name, {}).values())]
             ],
             "first": int(now) - COUNTED_SECONDS,
             "since": now - STALE_SECONDS,
