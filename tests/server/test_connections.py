@@ -277,6 +277,38 @@ async def test_a_reply_waits_while_its_client_does_not_read() -> None:
 
 
 @inside
+async def test_a_connection_whose_reply_is_not_taken_is_let_go_of_and_one_that_takes_it_slowly_is_not() -> None:
+    cases: list[tuple[bytes, Callable[[OneConnection], None]]] = [
+        (b"connection: close\r\n", lambda client: None),
+        (b"", lambda client: client.clock.move(75.0)),
+        (b"", lambda client: client.connection.eof_received()),
+    ]
+    for headers, end in cases:
+        with OneConnection() as client:
+            client.wire.unsent = 100
+            await client.send(GET[:-2] + headers + b"\r\n")
+            end(client)
+            assert client.wire.is_closing()
+            for left in (50, 20):
+                client.wire.unsent = left
+                client.clock.move(75.0)
+                assert not client.wire.aborted
+            client.clock.move(75.0)
+            assert client.wire.aborted
+
+
+@inside
+async def test_a_connection_whose_reply_is_taken_makes_no_room_for_another() -> None:
+    with OneConnection() as client:
+        client.wire.unsent = 100
+        await client.send(GET)
+        assert not client.server.close_an_idle_connection()
+        client.wire.unsent = 0
+        await client.send(GET)
+        assert client.server.close_an_idle_connection()
+
+
+@inside
 async def test_a_reply_that_waits_ends_with_its_client() -> None:
     app = Steps()
     with OneConnection(app) as client:

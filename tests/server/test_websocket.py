@@ -17,7 +17,7 @@ from websockets.sync.client import connect
 from bardo.adapters.config.gateway import ServerBounds
 from bardo.server.reply import Receive, Scope, Send
 from bardo.server.serving import BackgroundServer
-from bardo.server.websocket import DEAD_SECONDS, PING_SECONDS, WebSocketCycle
+from bardo.server.websocket import CLOSING_SECONDS, DEAD_SECONDS, PING_SECONDS, WebSocketCycle
 from support.one_connection import OneConnection
 from support.patience import PATIENCE
 from support.raw import RawClient, head
@@ -263,6 +263,17 @@ async def test_a_client_that_does_not_read_gets_no_more_answers_to_its_pings() -
         await one.settle()
         assert written.count(b"\x8a\x64") == 100
         assert one.wire.is_reading()
+
+
+@inside
+async def test_a_client_that_ends_its_websocket_and_does_not_read_is_let_go() -> None:
+    with OneConnection(Echo()) as one:
+        await opened(one)
+        await one.send(frame(CLOSE, (1000).to_bytes(2)))
+        assert one.wire.is_closing()
+        assert not one.wire.aborted
+        one.clock.move(CLOSING_SECONDS)
+        assert one.wire.aborted
 
 
 @inside

@@ -12,11 +12,13 @@ from bardo.server.reply import Receive, Scope, Send, ServerState
 
 
 class Wire(asyncio.Transport):
-    """Keeps what is written until it is closed, and knows whether more would be read."""
+    """Keeps what is written until it is closed, and knows whether more would be read. `unsent` is what a client has not taken of it."""
 
     def __init__(self) -> None:
         super().__init__()
         self.written = bytearray()
+        self.unsent = 0
+        self.aborted = False
         self._ended = False
         self._reads = True
 
@@ -36,7 +38,11 @@ class Wire(asyncio.Transport):
     def close(self) -> None:
         self._ended = True
 
-    abort = close
+    def abort(self) -> None:
+        self._ended = self.aborted = True
+
+    def get_write_buffer_size(self) -> int:
+        return self.unsent
 
     def is_closing(self) -> bool:
         return self._ended

@@ -146,7 +146,7 @@ class Connection(Channel):
             if cycle.more_body:
                 self._linger()
             else:
-                self.transport.close()
+                self._close()
         elif self.transport.is_closing():
             return
         elif self._waiting:
@@ -172,7 +172,8 @@ class Connection(Channel):
 
     def close_idle(self) -> bool:
         """Close the connection where it waits for a request of which nothing has come yet, and return whether it did."""
-        if self._arriving or self._is_busy() or self._websocket is not None or self._refused:
+        is_busy = self._arriving or self._is_busy() or self._websocket is not None or self._refused
+        if is_busy or self.transport.get_write_buffer_size():
             return False
         self.transport.close()
         return True
@@ -186,7 +187,22 @@ class Connection(Channel):
         if rest > 0:
             self._idle_timer = self.loop.call_later(rest, self._check_idle)
         elif not self._refused:
-            self.transport.close()
+            self._close()
+
+    def eof_received(self) -> None:
+        """Close the connection of a client that sends nothing more."""
+        if self._deadline is None:
+            self._close()
+
+    def _close(self, unsent: int = sys.maxsize) -> None:
+        """Close the connection once all is sent, or where its client has taken nothing of that for as long as one may be idle."""
+        left = self.transport.get_write_buffer_size()
+        if left >= unsent:
+            self.transport.abort()
+            return
+        self.transport.close()
+        if left:
+            self._deadline = self.loop.call_later(self._bounds.connection_idle_seconds, self._close, left)
 
     def data_received(self, data: bytes) -> None:
         """Take what the client sends: heads and bodies, of several requests where they come together."""

@@ -378,6 +378,7 @@ class WebSocketCycle(RequestCycle):
         self.stop()
         transport = self._channel.transport
         if not transport.is_closing():
+            self._look = self.loop.call_later(CLOSING_SECONDS, transport.abort)
             if self._frames.close_rcvd is not None:
                 transport.close()
                 return
@@ -385,7 +386,6 @@ class WebSocketCycle(RequestCycle):
                 transport.write_eof()
             # A reset would take the last words from the client.
             self._channel.resume_reading()
-            self._look = self.loop.call_later(CLOSING_SECONDS, transport.abort)
 
     def stop(self) -> None:
         """Stop all that would act on the connection, which has ended."""
