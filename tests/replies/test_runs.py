@@ -281,6 +281,26 @@ def test_a_text_that_names_the_end_of_a_call_is_not_held_back_with_it(size: int)
     assert b"".join([raw for _, raw in pieces]) == b"".join([*sent[:-2], sent[-1]])
 
 
+@pytest.mark.parametrize("said", ["_arguments.done", "output_item.done of a_call"])
+def test_arguments_that_name_the_end_of_a_call_are_not_held_back_with_it(said: str) -> None:
+    frames = numbered_stream([])
+    call = {"id": "f1", "type": "function_call", "call_id": "c1", "name": "f", "arguments": ""}
+    delta = {"type": "response.function_call_arguments.delta", "item_id": "f1", "output_index": 1}
+    told = {**delta, "type": "response.function_call_arguments.done", "arguments": f'{{"a": "{said}'}
+    why = {"id": "r1", "status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
+    events = [
+        {"type": "response.output_item.added", "item": call, "output_index": 1},
+        *({**delta, "delta": piece} for piece in ('{"a": "', said)),
+        told,
+        {"type": "response.output_item.done", "item": {**call, "arguments": told["arguments"]}, "output_index": 1},
+        {"type": "response.incomplete", "response": why},
+    ]
+    sent = [*frames[:1], *(b"data: " + json.dumps(one).encode() + b"\n\n" for one in events)]
+    reader = ReplyReader(RESPONSES, streamed=True, forward=True)
+    pieces = [*(one for read in sent for one in reader.read(read, joined=True)), *reader.read_rest()]
+    assert b"".join([raw for _, raw in pieces]) == b"".join([*sent[:4], sent[-1]])
+
+
 def test_a_secret_among_frames_that_came_together_is_taken_out_of_its_frame_alone() -> None:
     secret, frames = "sk-aB3dE5gH7jK9mN1pQ3sT5v", numbered_stream(["a", "b", "c"])
     quoting = frames[3].replace(b'"type"', b'"note": "%s", "type"' % secret.encode())

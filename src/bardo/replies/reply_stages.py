@@ -553,13 +553,10 @@ class HeldEnds:
         calls = self._calls
         if not calls.begun:
             return frame.raw
-        kinds = {*map(type, decoded)}
-        # What the model says may name such an event.
-        says_text = not kinds.isdisjoint(TEXTS)
-        announces = self._tells_call is not None and not says_text and self._tells_call(frame.raw) and calls.torn
+        announces = self._tells_call is not None and calls.torn and self._tells_call(frame.raw)
         ends = [event for event in decoded if type(event) is ToolCallEnd]
         self._announced |= announces
-        is_last = Finish in kinds
+        is_last = Finish in map(type, decoded)
         if self._without_calls is None and is_last:
             # The frame that says why the reply ends is no end of a call.
             ends, announces = [], False

@@ -8,6 +8,7 @@ mantle, xAI): the first frame of a reply tells which language it is in.
 from __future__ import annotations
 
 import itertools
+import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -421,7 +422,13 @@ CALLS = CallsInFrames(b'_call"', _calls)
 
 def tells_call(frame: bytes) -> bool:
     """Whether a frame tells all arguments of a call: before the item of the call ends, or as an item that is called incomplete itself."""
-    return b"_arguments.done" in frame or (b"output_item.done" in frame and b'_call"' in frame)
+    told = _TELLS_ARGUMENTS.search(frame)
+    return told is not None and (told[1] != b"output_item" or _IS_CALL.search(frame) is not None)
+
+
+# Quotes of what the model says are escaped.
+_TELLS_ARGUMENTS = re.compile(rb'"type"\s*:\s*"response\.(output_item|\w+_arguments)\.done"')
+_IS_CALL = re.compile(rb'"type"\s*:\s*"\w+_call"')
 
 
 def with_broken_calls(data: bytes) -> bytes:
