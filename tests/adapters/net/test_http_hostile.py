@@ -61,6 +61,7 @@ def read(*speech: bytes) -> Seen:
 ALLOWED: dict[str, tuple[bytes, int, bytes]] = {
     "a length": (H + TWO, 200, b"ok"),
     "a length with zeros before it": (H + b"Content-Length: 002\r\n\r\nok", 200, b"ok"),
+    "a length behind a space": (H + b"Content-Length : 2\r\n\r\nok", 200, b"ok"),
     "a length on a folded line": (H + b"Content-Length:\r\n 2\r\n\r\nok", 200, b"ok"),
     "a status without words": (b"HTTP/1.1 200\r\n" + TWO, 200, b"ok"),
     "a status with a space and no words": (b"HTTP/1.1 200 \r\n" + TWO, 200, b"ok"),
@@ -121,6 +122,7 @@ FORBIDDEN: dict[str, bytes] = {
     "a carriage return in a header": H + b"X: a\rb\r\n" + TWO,
     "a zero byte in a header": H + b"X: a\x00b\r\n" + TWO,
     "gzip, chunked": H + b"Transfer-Encoding: gzip, chunked" + CHUNKS,
+    "gzip, chunked behind a space": H + b"Transfer-Encoding : gzip, chunked" + CHUNKS,
     "gzip and chunked on two lines": H + b"Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked" + CHUNKS,
     "chunked, gzip": H + b"Transfer-Encoding: chunked, gzip" + CHUNKS,
     "chunked twice": H + b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked" + CHUNKS,
@@ -293,10 +295,11 @@ def test_any_bytes_end_in_a_reply_or_an_error_of_the_provider(speech: bytes) -> 
         read(speech)
 
 
+@pytest.mark.parametrize("colon", [":", " :"])
 @pytest.mark.parametrize("lines", [("close", "keep-alive"), ("keep-alive", "close"), ("x", "Close, y")])
-def test_several_lines_of_connection_are_one_list(lines: tuple[str, str]) -> None:
+def test_several_lines_of_connection_are_one_list(lines: tuple[str, str], colon: str) -> None:
     """A `close` in the first of two was overlooked, and the next request went into a connection that was closing."""
-    speech = H + "".join(f"Connection: {line}\r\n" for line in lines).encode() + TWO
+    speech = H + "".join(f"Connection{colon} {line}\r\n" for line in lines).encode() + TWO
 
     async def connection_of_a_reply() -> str:
         transport = HttpTransport()

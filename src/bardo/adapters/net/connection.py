@@ -400,7 +400,8 @@ class HttpConnection(asyncio.Protocol):
         if incoming is not None and not incoming.headed and not self._surplus:
             headers = incoming.headers
             text = value.strip(b" \t").decode("utf-8", "surrogateescape")
-            key = name.decode("utf-8", "surrogateescape").lower()
+            # The parser takes a space behind some names, and leaves it there.
+            key = name.rstrip(b" ").decode("utf-8", "surrogateescape").lower()
             if key in headers and key in _LISTS:
                 text = f"{headers[key]}, {text}"
             headers[key] = text
