@@ -409,13 +409,18 @@ def test_an_index_may_be_a_boolean() -> None:
     assert texts == ["a", "b"]
 
 
-def test_fields_that_nobody_knows_are_carried_from_wherever_they_stand() -> None:
-    start = {"type": "message_start", "message": {**BEGIN["message"], "a": 1, "b": None}}
+@pytest.mark.parametrize("typed", [True, False])
+def test_fields_that_nobody_knows_are_carried_from_wherever_they_stand(typed: bool) -> None:
+    start = {"type": "message_start", "message": {**BEGIN["message"], "a": 1, "b": None}, "z": 0}
     block = {**TEXT, "c": 2, "content_block": {"type": "text", "text": "", "d": 3, "citations": None}}
     delta = {"type": "content_block_delta", "index": 0, "e": 4, "delta": {"type": "text_delta", "text": "x", "f": 5}}
     end = {"type": "message_delta", "g": 6, "delta": {"stop_reason": "end_turn", "h": 7}}
-    events = read_frames(start, block, delta, {"type": "content_block_stop", "index": 0, "i": 8}, end)
-    assert [one.fields for one in events if isinstance(one, ReplyFields)] == [{"a": 1}, {"g": 6, "h": 7}]
+    rest = [{"type": "content_block_stop", "index": 0, "j": 9}, {"type": "ping", "k": 10}, end, {**STOP, "l": 11}]
+    frames = [start, block, delta, {"type": "content_block_stop", "index": 0, "i": 8}, *rest]
+    without_type = [encode_sse(json.dumps({**one, "type": None}).encode(), one["type"]) for one in frames]
+    events = events_of(sse(*frames) if typed else b"".join(without_type), stream=True)
+    carried = [{"a": 1}, {"z": 0}, {"j": 9}, {"k": 10}, {"g": 6, "h": 7}, {"l": 11}]
+    assert [one.fields for one in events if isinstance(one, ReplyFields)] == carried
     assert [one.fields for one in events if isinstance(one, BlockFields)] == [
         {"d": 3},
         {"c": 2},

@@ -206,11 +206,15 @@ class Decoder(PlainReplyDecoder, RepeatingDecoder):
                 self._end_block(index, out)
             case wire.MessageStart(message=message):
                 self._start(message, message.content or (), data, out)
+                self._carry(carried_fields(frame), out)
             case wire.MessageDelta(delta=delta, usage=usage):
                 self._end(delta or wire.StopDelta(), usage, carried_fields(frame) or {}, out)
             case wire.MessageStop():
                 self._end_blocks(out)
                 self._over = True
+                self._carry(carried_fields(frame), out)
+            case wire.Ping():
+                self._carry(carried_fields(frame), out)
             case wire.ReplyMessage():
                 stop = wire.StopDelta(stop_reason=frame.stop_reason, stop_sequence=frame.stop_sequence)
                 self._whole(frame, frame.content or (), stop, data, out)
@@ -231,6 +235,7 @@ class Decoder(PlainReplyDecoder, RepeatingDecoder):
         elif kind == "message_start":
             message: JsonObject = want(frame.get("message"), dict, "message")
             self._start(_head(message), message.get("content") or (), data, out)
+            self._carry(without(frame, "type", "message"), out)
         elif kind == "message" or "content" in frame or (not kind and frame.get("usage")):
             content = want(frame.get("content") or [], list, "content")
             self._whole(_head(frame), content, {name: frame.get(name) for name in _STOP}, data, out)
@@ -252,10 +257,12 @@ class Decoder(PlainReplyDecoder, RepeatingDecoder):
         elif kind == "message_delta":
             end: JsonObject = want(frame.get("delta") or {}, dict, "delta")
             self._end(end, frame.get("usage"), without(frame, "type", "delta", "usage"), out)
-        elif kind == "message_stop":
-            self._end_blocks(out)
-            self._over = True
-        elif kind != "ping":
+        elif kind in ("message_stop", "ping"):
+            if kind == "message_stop":
+                self._end_blocks(out)
+                self._over = True
+            self._carry(without(frame, "type"), out)
+        else:
             self._carry({want(kind, str, "type"): [without(frame, "type")]}, out)
 
     def _continues(self, frame: JsonObject) -> bool:
@@ -416,9 +423,11 @@ class Decoder(PlainReplyDecoder, RepeatingDecoder):
             _add_fields(block, beside if _PIECES.isdisjoint(beside) else without(beside, *_PIECES), out)
 
     def _add_beside(self, index: int, fields: JsonObject | None, out: list[Event]) -> None:
-        """Add fields that stood beside a block or a piece of it."""
+        """Add fields that stood beside a block or a piece of it; to the reply, where the block is not open."""
         block = self._open.get(index)
-        if block is not None and fields:
+        if block is None:
+            self._carry(fields, out)
+        elif fields:
             _add_fields(block, without(fields), out)
 
     def _end_block(self, index: int, out: list[Event]) -> None:
