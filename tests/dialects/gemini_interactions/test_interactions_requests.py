@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from bardo.catalog.rows import ProviderRow
+from bardo.dialects import dialect
 from bardo.dialects.shared.states import seal
 from bardo.values.blocks import (
     Carried,
@@ -24,6 +26,7 @@ from dialects.gemini_interactions.replies import ARRIVAL, DIALECT, ROW
 from dialects.told import as_told
 
 NAME = "gemini_interactions"
+CLAUDE_ROW = ProviderRow(id="anthropic", name="Anthropic", dialect="anthropic_messages")
 SIGNATURE = Opaque("signature", "c2ln", "google-gemini-v1")
 CLAUDE = Opaque("signature", "Y2w", "anthropic-claude-v1")
 
@@ -85,6 +88,28 @@ def test_a_conversation_becomes_messages_and_comes_back() -> None:
     written = sent(request)
     assert written["system_instruction"] == "Be brief."
     assert written["input"] == CONVERSATION
+
+
+STEPS: list[dict[str, Any]] = [
+    *CONVERSATION,
+    {"type": "user_input", "content": [{"type": "function_result", "call_id": "c", "result": "x"}]},
+    {"type": "model_output", "content": [{"type": "audio", "data": "YQ=="}], "signature": "c2ln"},
+    {"type": "model_output", "content": [{"type": "text", "text": "a", "own": 1}], "signature": "c2ln"},
+    {"type": "model_output", "content": []},
+]
+
+
+@pytest.mark.parametrize("step", STEPS, ids=lambda step: step["type"])
+def test_what_nobody_knows_of_a_step_comes_back_and_is_reported_to_a_provider_of_another_dialect(
+    step: dict[str, Any],
+) -> None:
+    calls = [one for one in CONVERSATION if one["type"] == "function_call" and f"'{one['id']}'" in str(step)]
+    last = {"type": "user_input", "content": "go on"}
+    request = asked(input=[*CONVERSATION[:1], *calls, {**step, "unheard_of": 1}, last])
+    assert {key: value for one in sent(request)["input"] for key, value in one.items()}["unheard_of"] == 1
+    told = {one.what for one in dialect("anthropic_messages").encode_request(request, CLAUDE_ROW).degraded}
+    whole = {"reasoning", "content.model_output", "content.google_search_call"}
+    assert told & {"unheard_of", "step", "messages.unheard_of", *whole}, told
 
 
 def test_controls_are_read_and_come_back() -> None:

@@ -207,15 +207,16 @@ def _messages(request: wire.Request) -> tuple[Message, ...]:
         return (Message("user", (TextBlock(given),)),)
     messages: list[Message] = []
     turn: tuple[Role, object] | None = None
+    beside: Carried | None = None
     blocks: list[Block] = []
     for place, item in enumerate(given if isinstance(given, list) else [given]):
         goes_on, more = _item(item, f"input[{place}]" if isinstance(given, list) else "input")
         if turn is not None and goes_on != turn:
-            messages.append(Message(turn[0], tuple(blocks)))
+            messages.append(Message(turn[0], tuple(blocks), beside))
             blocks = []
-        turn = goes_on
+        turn, beside = goes_on, carried(item, NAME) if isinstance(item, wire.UserInput) else None
         blocks += more
-    return (*messages, Message(turn[0], tuple(blocks))) if turn is not None else ()
+    return (*messages, Message(turn[0], tuple(blocks), beside)) if turn is not None else ()
 
 
 def _item(item: wire.Item, at: str) -> tuple[tuple[Role, object], list[Block]]:
@@ -262,12 +263,19 @@ def _thought(thought: wire.Thought, at: str) -> ReasoningBlock:
 
 
 def _output(output: wire.ModelOutput) -> list[Block]:
+    """Return the blocks of what the model says, whose first text has what stands beside; whole, where that has no text to stand with."""
     blocks, opaque = _contents(output.content), tuple(states_of(output.signature or ""))
+    beside = carried_fields(output)
+    if not opaque and beside is None:
+        return blocks
     for place, block in enumerate(blocks):
-        if opaque and isinstance(block, TextBlock):
-            blocks[place] = TextBlock(block.text, opaque, block.carried)
-            break
-    return blocks
+        if isinstance(block, TextBlock):
+            own = {} if block.carried is None else block.carried.fields
+            blocks[place] = TextBlock(
+                block.text, opaque, carried({**own, **({"step": beside} if beside else {})}, NAME)
+            )
+            return blocks
+    return [UnknownBlock(NAME, as_it_came(output))]
 
 
 def _call(call: wire.FunctionCall) -> ToolCallBlock:

@@ -29,6 +29,7 @@ from bardo.values.blocks import (
     ToolCallBlock,
     ToolResultBlock,
     UnknownBlock,
+    fields_for,
 )
 from bardo.values.request import Control, Message, OutputFormat, Request, Tool, ToolChoice
 
@@ -59,7 +60,8 @@ def _steps(message: Message, losses: Losses) -> list[StepObject]:
             steps.append(_result(block, losses))
         else:
             contents += _contents(block, losses)
-    return [*steps, {"type": "user_input", "content": contents}] if contents or not steps else steps
+    beside = fields_for(NAME, message.carried)
+    return [*steps, {"type": "user_input", "content": contents, **beside}] if contents or beside or not steps else steps
 
 
 def _block_steps(block: Block, losses: Losses) -> list[StepObject]:
