@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -94,6 +95,44 @@ def test_a_request_of_this_dialect_is_sent_as_it_came() -> None:
     body, wire = sent(controlled(request, reasoning_effort="low"))
     assert body == {"model": "m", "messages": CONVERSATION, "reasoning_effort": "low", **FIELDS}
     assert wire.degraded == ()
+
+
+def with_unheard_of(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """Yield a JSON value with a field that nobody knows, once for each object in it, beside where that object stands."""
+    if isinstance(value, dict):
+        yield path, {**value, "unheard_of": 1}
+    for key, inner in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        for place, changed in with_unheard_of(inner, (*path, key)):
+            copy = [*value] if isinstance(value, list) else {**value}
+            copy[key] = changed
+            yield place, copy
+
+
+PARTS = [{"type": "text", "text": "a"}, {"type": "x", "tool_call": {}}, {"type": "refusal", "refusal": "No."}]
+ODD = [
+    *CONVERSATION[:2],
+    {"role": "assistant", "content": PARTS},
+    {"role": "user", "content": PARTS[1:2]},
+    {"role": "assistant", "content": "Calling.", "function_call": {"name": "f", "arguments": "{}"}},
+    {"role": "function", "name": "f", "content": "3"},
+]
+
+
+@pytest.mark.parametrize(
+    ("place", "messages"),
+    [*with_unheard_of(CONVERSATION), *with_unheard_of(ODD)],
+    ids=lambda one: str(one) if isinstance(one, tuple) else "",
+)
+def test_a_field_that_nobody_knows_is_sent_as_it_came_or_reported(place: tuple[Any, ...], messages: list[Any]) -> None:
+    body, wire = sent(asked(messages=messages))
+    at: Any = body["messages"]
+    try:
+        for key in place:
+            at = at[key]
+        was_sent = at["unheard_of"] == 1
+    except (LookupError, TypeError):
+        was_sent = False
+    assert was_sent or any("unheard_of" in lost.what for lost in wire.degraded)
 
 
 def test_a_request_of_openrouters_form_is_sent_as_it_came() -> None:

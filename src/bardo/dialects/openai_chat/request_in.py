@@ -126,7 +126,8 @@ def _message(message: wire.Message, at: str) -> Message:
     if older is not None and older != wire.OlderCall():
         if older.name is None:
             raise InvalidRequest(f"{at}.function_call.name is required", param=f"{at}.function_call.name")
-        form = Carried(NAME, {"function_call": True})
+        more = {"function": given} if (given := carried_fields(older)) else {}
+        form = Carried(NAME, {"function_call": True, **more})
         calls.append(ToolCallBlock(id="", name=older.name, arguments=older.arguments or "", carried=form))
     if message.reasoning_details is not None or message.thinking_blocks:
         blocks = interleaved(_details(message), blocks, calls)
@@ -270,12 +271,14 @@ def _read_file(part: wire.File) -> DocumentBlock | UnknownBlock:
 
 def _read_image(part: wire.Image) -> ImageBlock | DocumentBlock:
     """Return a picture; a data URL of another type is a document, which some clients send so."""
-    image = part.image_url
+    image, rest = part.image_url, carried_fields(part)
     url, detail = (image, None) if isinstance(image, str) else (image.url, image.detail)
+    if not isinstance(image, str) and (more := carried_fields(image)):
+        rest = {**(rest or {}), "image_url": more}
     inline = split_data_url(url)
     if inline:
-        return picture_or_document(*inline, detail=detail or "", carried=carried(part, NAME))
-    return ImageBlock(url=url, detail=detail or "", carried=carried(part, NAME))
+        return picture_or_document(*inline, detail=detail or "", carried=carried(rest, NAME))
+    return ImageBlock(url=url, detail=detail or "", carried=carried(rest, NAME))
 
 
 def _read_thinking(part: wire.Thinking) -> ReasoningBlock:
@@ -293,7 +296,7 @@ _READERS: dict[type, Callable[..., Block]] = {
     wire.Text: _read_text,
     wire.InputText: _read_text,
     wire.OutputText: _read_text,
-    wire.Refusal: lambda part: RefusalBlock(part.refusal),
+    wire.Refusal: lambda part: RefusalBlock(part.refusal, carried(part, NAME)),
     wire.Image: _read_image,
     wire.File: _read_file,
     wire.Thinking: _read_thinking,

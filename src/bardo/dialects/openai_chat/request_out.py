@@ -176,10 +176,12 @@ class MessageWriter:
                     self._add_call(block, calls, older)
             elif type(block) is RefusalBlock:
                 refusals.append(block.text)
+                for name, value in fields_for(NAME, block.carried).items():
+                    self._losses.lose(f"refusal.{name}", value, "what the model declined in is one text")
             elif type(block) is not ToolResultBlock:
                 plain = False
                 own = block.value if type(block) is UnknownBlock and block.dialect == NAME else None
-                if isinstance(own, dict) and "tool_call" in own:
+                if isinstance(own, dict) and own.keys() == {"tool_call"}:
                     calls.append(own["tool_call"])
         # Several blocks of text were one answer, cut only by what stood between them.
         content: Content
@@ -208,7 +210,8 @@ class MessageWriter:
         """Add a call to those of the message, or in the field of older clients where it came so."""
         carried = fields_for(NAME, call.carried) if call.carried is not None else {}
         if carried.get("function_call"):
-            older["function_call"] = {"name": call.name, "arguments": argument_text(call.arguments)}
+            said = {"name": call.name, "arguments": argument_text(call.arguments)}
+            older["function_call"] = {**said, **carried.get("function", {})}
             return
         if call.opaque and (states := encode_states(self._accepted_states(call.opaque))):
             carried = {**carried, "extra_content": merge_extra(states, carried.get("extra_content") or {})}
@@ -337,9 +340,9 @@ class MessageWriter:
         carried = result.carried
         if carried is not None and content and not self._own and (marks := self._losses.own_fields(carried)):
             content = _marked(content, marks)
-        if not result.call_id and result.name:
-            return {"role": "function", "name": result.name, "content": content}
         message = {"role": "tool", "tool_call_id": result.call_id, "content": content}
+        if not result.call_id and result.name:
+            message = {"role": "function", "name": result.name, "content": content}
         return message if carried is None else {**message, **fields_for(NAME, carried)}
 
     def _content(self, blocks: Sequence[Block]) -> Content:
@@ -358,14 +361,15 @@ class MessageWriter:
                 self._has_media = True
                 url = block.url or f"data:{block.media_type};base64,{block.data}"
                 image = {"url": url, "detail": block.detail} if block.detail else {"url": url}
-                return {"type": "image_url", "image_url": image, **fields_for(NAME, block.carried)}
+                fields = fields_for(NAME, block.carried)
+                return {"type": "image_url", **fields, "image_url": {**image, **fields.get("image_url", {})}}
             case DocumentBlock():
                 self._has_media = True
                 return self._document(block)
             case RefusalBlock(text=text):
-                return {"type": "refusal", "refusal": text}
+                return {"type": "refusal", "refusal": text, **fields_for(NAME, block.carried)}
             case UnknownBlock():
-                known = block.dialect == NAME and isinstance(block.value, dict) and "tool_call" not in block.value
+                known = block.dialect == NAME and isinstance(block.value, dict) and block.value.keys() != {"tool_call"}
                 return block.value if known else None
             case _:
                 self._losses.lose(f"content.{type(block).__name__}", None, "it has no place in this message")
