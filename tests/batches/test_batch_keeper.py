@@ -73,3 +73,32 @@ def test_work_at_a_batch_whose_lease_is_lost_is_given_up(monkeypatch: pytest.Mon
         assert given_up
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_batch_that_is_taken_while_its_keeper_stops_is_given_back(fails: bool) -> None:
+    class SlowStore(Store):
+        def __init__(self) -> None:
+            super().__init__("batch")
+            self.go = threading.Event()
+
+        def lease(self, *asked: object) -> Any:
+            found = super().lease(*asked)
+            assert self.go.wait(PATIENCE)
+            if fails:
+                raise OSError("the server was stopped")
+            return found
+
+    async def run() -> None:
+        store = SlowStore()
+        keeper = keeper_of(store)
+        keeper.start()
+        assert await asyncio.to_thread(store.asked.wait, PATIENCE)
+        stopping = asyncio.create_task(keeper.stop())
+        await asyncio.sleep(0)
+        store.go.set()
+        await stopping
+        assert store.released.is_set() is not fails
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    asyncio.run(run())

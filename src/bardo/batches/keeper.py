@@ -87,7 +87,16 @@ class BatchKeeper:
         """Begin to work at one batch that is due, and return whether there was one."""
         if len(self._working) >= _MOST_AT_ONCE:
             return False
-        batch = await asyncio.to_thread(self._store.lease, self._owner, self._clock(), LEASE_SECONDS)
+        asked = asyncio.to_thread(self._store.lease, self._owner, self._clock(), LEASE_SECONDS)
+        taking = asyncio.get_running_loop().create_task(asked)
+        try:
+            batch = await asyncio.shield(taking)
+        except asyncio.CancelledError:
+            # The next keeper need not wait for the lease to end.
+            with contextlib.suppress(Exception):
+                if (taken := await taking) is not None:
+                    await asyncio.to_thread(self._store.release, taken.id, self._owner, self._clock())
+            raise
         if batch is None:
             return False
         task = asyncio.get_running_loop().create_task(self._work(batch))
