@@ -18,6 +18,7 @@ from bardo.services.pipeline.effects import Effects
 from bardo.services.pipeline.embeddings import REST_SECONDS, ProviderEmbeddings, perform_embed
 from bardo.values.errors import InvalidRequest, UpstreamTimeout
 from bardo.values.operations import EmbedRequest
+from support.patience import PATIENCE
 
 Vectors = Callable[[tuple[Any, ...]], list[Any]]
 
@@ -125,6 +126,50 @@ def test_a_model_that_is_another_one_now_makes_all_vectors_anew(monkeypatch: pyt
     made = performed(embeddings, "a", "b")
     assert provider.asked == [("a",), ("b",), ("a", "b")]
     assert (made.fingerprint, [len(one) for one in made.vectors]) == ("venice/m-3", [3, 3])
+
+
+def test_vectors_of_two_models_are_never_given_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    provider = Provider(monkeypatch, lambda texts: [])
+    sizes, waiting = [2], list[asyncio.Future[None]]()
+
+    async def embed(request: EmbedRequest) -> Any:
+        size = sizes[-1]
+        waiting.append(asyncio.get_running_loop().create_future())
+        await waiting[-1]
+        return SimpleNamespace(vectors=tuple([1.0] * size for _ in request.inputs))
+
+    monkeypatch.setattr(provider, "embed", embed)
+    embeddings = provider.embeddings()
+
+    async def answered(place: int) -> None:
+        for _ in range(20):
+            await asyncio.sleep(0)
+        waiting[place].set_result(None)
+
+    async def run() -> list[TextVectors]:
+        kept = asyncio.create_task(embeddings.perform(Embed(("a",))))
+        await answered(0)
+        await kept
+        # One begins with a vector of the earlier model, while another call learns of the new one.
+        sizes.append(3)
+        mixed = asyncio.create_task(embeddings.perform(Embed(("a", "b"))))
+        other = asyncio.create_task(embeddings.perform(Embed(("c",))))
+        for place in (2, 1, 3):
+            await answered(place)
+        found = [await other, await mixed]
+        return [*found, await embeddings.perform(Embed(("a", "b", "c")))]
+
+    for made in asyncio.run(asyncio.wait_for(run(), PATIENCE)):
+        assert ({len(one) for one in made.vectors}, made.fingerprint) == ({3}, "venice/m-3")
+
+
+def test_a_model_whose_vectors_change_each_time_is_not_asked_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    provider = Provider(monkeypatch, lambda texts: [])
+    provider.vectors = lambda texts: [[1.0] * len(provider.asked) for _ in texts]
+    embeddings = provider.embeddings()
+    for texts in (("a",), ("a", "b")):
+        performed(embeddings, *texts)
+    assert len(provider.asked) == 3
 
 
 @pytest.mark.parametrize("masked", [True, False])

@@ -74,30 +74,33 @@ class ProviderEmbeddings:
 
     async def _by_provider(self, texts: Sequence[str]) -> TextVectors:
         # Texts of nothing are refused by providers.
-        missing = [text for text in dict.fromkeys(texts) if text.strip() and text not in self._kept]
-        made: dict[str, array[float]] = {text: self._kept[text] for text in texts if text in self._kept}
-        for begin in range(0, len(missing), _AT_ONCE):
-            asked = missing[begin : begin + _AT_ONCE]
-            vectors = await self._asked(asked)
-            sizes = {len(vector) for vector in vectors}
-            if len(sizes) != 1 or 0 in sizes:
-                raise ValueError("vectors of different lengths")
-            if self._dimensions not in (0, *sizes):
-                # The model behind the name is another one now.
-                self._kept.clear()
-                self._dimensions = sizes.pop()
-                return await self._by_provider(texts)
-            self._dimensions = sizes.pop()
-            made.update(zip(asked, vectors, strict=True))
+        wanted = [text for text in dict.fromkeys(texts) if text.strip()]
+        kept = {text: self._kept[text] for text in wanted if text in self._kept}
+        # Where the model behind the name is another one now, what was kept is of no use.
+        for known in (kept, {}) if kept else ({},):
+            made: dict[str, array[float]] = {**known}
+            missing = [text for text in wanted if text not in made]
+            for begin in range(0, len(missing), _AT_ONCE):
+                asked = missing[begin : begin + _AT_ONCE]
+                made.update(zip(asked, await self._asked(asked), strict=True))
+            sizes = {len(vector) for vector in made.values()}
+            if len(sizes) < 2:
+                break
+        if len(sizes) > 1 or 0 in sizes:
+            raise ValueError("vectors of different lengths")
+        size = max(sizes, default=self._dimensions)
+        if size != self._dimensions:
+            self._kept.clear()
+            self._dimensions = size
         for text, vector in made.items():
             self._kept[text] = vector
             self._kept.move_to_end(text)
         while len(self._kept) > _MOST_KEPT:
             self._kept.popitem(last=False)
-        nothing = (0.0,) * (self._dimensions or 1)
+        nothing = (0.0,) * (size or 1)
         return TextVectors(
             vectors=tuple([tuple(made[text]) if text in made else nothing for text in texts]),
-            fingerprint=f"{self._model}-{self._dimensions}",
+            fingerprint=f"{self._model}-{size}",
             tier="provider",
         )
 
