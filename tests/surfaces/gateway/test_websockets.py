@@ -383,6 +383,32 @@ def test_a_connection_has_an_age_and_a_time_of_rest() -> None:
         assert client.closed() == (1000, "nothing was asked for a long time")
 
 
+def test_a_request_that_comes_as_an_idle_connection_is_closed_is_not_begun() -> None:
+    async def run() -> list[str]:
+        received: asyncio.Queue[Any] = asyncio.Queue()
+        sent: list[str] = []
+
+        async def serve(*_: object) -> None:
+            sent.append("served")
+
+        async def send(message: Any) -> None:
+            sent.append(message["type"])
+
+        scope = {"type": "websocket", "path": "/v1/responses", "headers": []}
+        socket = ResponsesSocket(serve, scope, received.get, send, GatewaySettings(), OpenSockets())
+        running = asyncio.create_task(socket.run())
+        await asyncio.sleep(0)
+        socket._end_idle()
+        received.put_nowait({"type": "websocket.receive", "text": '{"type": "response.create", "input": "Hi."}'})
+        for _ in range(20):
+            await asyncio.sleep(0)
+        received.put_nowait({"type": "websocket.disconnect"})
+        await running
+        return sent
+
+    assert asyncio.run(run()) == ["websocket.accept", "websocket.close"]
+
+
 def test_pages_of_other_origins_and_hosts_get_no_connection(town: House) -> None:
     own = {"connection": "Upgrade", "upgrade": "websocket", "sec_websocket_key": "dGhlIHNhbXBsZSBub25jZQ=="}
     for wrong, host in (({"origin": "https://evil.example"}, ""), ({}, "evil.example")):

@@ -319,6 +319,8 @@ class ResponsesSocket:
             if self._expired:
                 await self._tell(_expired(self._settings.websocket_seconds), lane)
                 return
+            if self._closing is not None:
+                return  # It came as the connection was closed, because nothing was asked for long.
             if self._queued >= _MOST_IN_FLIGHT + _MOST_QUEUED:
                 message_ = f"over {_MOST_QUEUED} requests wait on one connection"
                 raise Overloaded(message_, hint="wait for replies, or open another connection")
