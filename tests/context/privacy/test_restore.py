@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 
 import pytest
@@ -17,6 +17,7 @@ from bardo.values.events import (
     ContentChunk,
     Event,
     Finish,
+    RefusalChunk,
     ReplyStart,
     ThinkChunk,
     ThinkEnd,
@@ -24,6 +25,7 @@ from bardo.values.events import (
     ToolCallChunk,
     ToolCallEnd,
     ToolCallStart,
+    UnknownContent,
 )
 from bardo.values.fold import fold
 from support.growth import check_growth
@@ -176,6 +178,39 @@ def test_every_place_of_a_reply_is_restored_at_any_cut(cuts: list[int]) -> None:
     assert response.alternatives[0].text == "E"
     ended = next(place for place, event in enumerate(out) if isinstance(event, ThinkEnd))
     assert not any(isinstance(event, ThinkChunk) for event in out[ended:])
+
+
+SAID = st.lists(st.sampled_from(["a ", "<", "EMAIL", "_1", ">", "<CAR"]), min_size=1, max_size=4)
+KINDS: dict[str, Callable[[int, list[str]], list[Event]]] = {
+    "text": lambda at, pieces: [ContentChunk(at, piece) for piece in pieces],
+    "cited text": lambda at, pieces: [BlockFields(at, "x", {"a": 1}), *(ContentChunk(at, piece) for piece in pieces)],
+    "refusal": lambda at, pieces: [RefusalChunk(at, piece) for piece in pieces],
+    "thinking": lambda at, pieces: [ThinkStart(at), *(ThinkChunk(at, piece) for piece in pieces), ThinkEnd(at)],
+    "call": lambda at, pieces: [ToolCallStart(at, "c", "f"), ToolCallChunk(at, json.dumps(pieces)), ToolCallEnd(at)],
+    "hosted tool": lambda at, pieces: [UnknownContent(at, "x", {"text": "".join(pieces)})],
+}
+
+
+@given(st.lists(st.tuples(st.sampled_from([*KINDS]), SAID), max_size=6))
+def test_what_was_held_of_a_block_comes_before_the_next_block(blocks: list[tuple[str, list[str]]]) -> None:
+    said = [event for at, (kind, pieces) in enumerate(blocks) for event in KINDS[kind](at, pieces)]
+    stage = RestoreStage(RESTORING, typed=False)
+    out = [event for item in [*said, Finish("stop")] for event in stage.feed(item)]
+    assert list(stage.finish()) == []
+    places = [event.block for event in out if not isinstance(event, Finish)]  # type: ignore[union-attr]
+    assert places == sorted(places)
+
+
+def test_fields_of_an_earlier_block_cut_no_placeholder() -> None:
+    stage = RestoreStage(RESTORING, typed=False)
+    said: list[Event] = [
+        ContentChunk(0, "a"),
+        ContentChunk(1, "<EMA"),
+        BlockFields(0, "x", {"a": 1}),
+        ContentChunk(1, "IL_1>"),
+    ]
+    out = [event for item in [*said, Finish("stop")] for event in stage.feed(item)]
+    assert "".join(event.text for event in out if isinstance(event, ContentChunk)) == f"a{MAIL}"
 
 
 @pytest.mark.sampled(2)

@@ -112,9 +112,13 @@ class RestoreStage:
         restored = restorer.feed(text)
         return (again(restored),) if restored or not text else ()
 
-    def _begin(self, item: ThinkStart | ToolCallStart) -> Sequence[Event]:
-        last = self._texts.pop(item.choice, None)
-        return (item,) if last is None else (*self._close(last), item)
+    def _begin(self, item: ThinkStart | ToolCallStart | UnknownContent | BlockFields) -> Sequence[Event]:
+        """Return what another text of the choice held, and the event of a block that comes behind it."""
+        last = self._texts.get(item.choice)
+        if last is None or last[1] >= item.block:
+            return (item,)
+        del self._texts[item.choice]
+        return (*self._close(last), item)
 
     def _end(self, item: ThinkEnd | ToolCallEnd) -> Sequence[Event]:
         places = [place for place in self._open if place[:2] == (item.choice, item.block)]
@@ -128,10 +132,12 @@ class RestoreStage:
         return (*self.finish(), item)
 
     def _fields(self, item: BlockFields | ReplyFields) -> Sequence[Event]:
-        return (msgspec.structs.replace(item, fields=self._restoring.in_value(item.fields)),)
+        restored = msgspec.structs.replace(item, fields=self._restoring.in_value(item.fields))
+        return self._begin(restored) if isinstance(restored, BlockFields) else (restored,)
 
     def _value(self, item: UnknownContent | Partial) -> Sequence[Event]:
-        return (msgspec.structs.replace(item, value=self._restoring.in_value(item.value)),)
+        restored = msgspec.structs.replace(item, value=self._restoring.in_value(item.value))
+        return self._begin(restored) if isinstance(restored, UnknownContent) else (restored,)
 
     def _close(self, place: _Place) -> Sequence[Event]:
         known = self._open.pop(place, None)
