@@ -19,7 +19,7 @@ from bardo.planning.route import MAX_MODEL_NAME
 from bardo.replies.reply_reader import ReplyReader
 from bardo.replies.sound_frames import EventsAndBytes
 from bardo.values.errors import BardoError
-from bardo.values.events import Event, Finish, ReplyStart, UsageUpdate
+from bardo.values.events import Event, Finish, ReplyStart, ToolCallStart, UsageUpdate
 from bardo.values.response import Response
 
 
@@ -192,31 +192,45 @@ class ClientModelEncoder(RunEncoder):
 class ForwardedModel:
     """Puts the name `asked` into the frames of a stream that is forwarded.
 
-    A JSON string holds no quote that is not escaped, so the name is found in no text of the model.
+    A JSON string holds no quote that is not escaped, so the name is found in no text of the model. Arguments of a call may be an object.
     """
 
-    __slots__ = ("_asked", "_field", "_sent", "_swaps")
+    __slots__ = ("_asked", "_dialect", "_sent", "_swaps")
 
     def __init__(self, dialect: Dialect, asked: str) -> None:
-        self._field = dialect.model_field
+        self._dialect = dialect
         self._asked = asked
         self._sent = ""
         self._swaps: tuple[tuple[bytes, bytes], ...] = ()
 
     def in_frames(self, update: ReplyUpdate) -> bytes:
         """Return the bytes of an update with the name that was asked for."""
-        if self._field and ReplyStart in map(type, update.events):
+        if self._dialect.model_field and ReplyStart in map(type, update.events):
             for event in update.events:
                 if type(event) is ReplyStart and event.model != self._sent:
                     self._learn(event.model)
         raw = update.raw
+        if not self._swaps:
+            return raw
+        if ToolCallStart in map(type, update.events) and any(raw.count(old) > 1 for old, _ in self._swaps):
+            return b"\n".join(map(self._renamed, raw.split(b"\n")))
+        return self._replaced(raw)
+
+    def _renamed(self, line: bytes) -> bytes:
+        """Return a line of a stream, which may hold arguments with a field of the same name."""
+        begin, response = line.find(b"{"), Response(model=self._sent)
+        if begin < 0 or not line.endswith(b"}"):
+            return self._replaced(line)
+        return line[:begin] + with_client_model(line[begin:], self._dialect, response, self._asked)
+
+    def _replaced(self, raw: bytes) -> bytes:
         for old, new in self._swaps:
             raw = raw.replace(old, new)
         return raw
 
     def _learn(self, sent: str) -> None:
         self._sent = sent
-        self._swaps = _swaps(self._field, sent, self._asked) if sent and sent != self._asked else ()
+        self._swaps = _swaps(self._dialect.model_field, sent, self._asked) if sent and sent != self._asked else ()
 
 
 def with_client_model(body: bytes, dialect: Dialect, response: Response, asked: str) -> bytes:

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from bardo.catalog.rows import DialectName, ProviderRow
 from bardo.dialects import dialect
-from bardo.replies.forwarding import with_client_model
+from bardo.replies.forwarding import ForwardedModel, Forwarding, with_client_model
+from bardo.replies.reply_reader import ReplyReader
 from bardo.values.response import Response
 from support.gateway import House, model_of
 from support.talk import ask
@@ -44,3 +46,29 @@ def test_only_the_field_of_the_reply_changes() -> None:
     named = with_client_model(body, dialect("anthropic_messages"), Response(model="up"), "mine")
     assert b'{"model": "up"}' in named
     assert b'"model":"mine"' in named
+
+
+CALL = {"function": {"name": "pull", "arguments": {"model": "up", "modelVersion": "up"}}}
+FRAMES: dict[DialectName, dict[str, Any]] = {
+    "ollama": {"model": "up", "message": {"role": "assistant", "content": "", "tool_calls": [CALL]}, "done": False},
+    "gemini": {
+        "candidates": [{"content": {"role": "model", "parts": [{"functionCall": {"name": "f", "args": CALL}}]}}],
+        "modelVersion": "up",
+    },
+}
+
+
+@pytest.mark.parametrize("compact", [True, False])
+@pytest.mark.parametrize("spoken", FRAMES)
+def test_the_arguments_of_a_call_keep_a_field_of_the_same_name(spoken: DialectName, compact: bool) -> None:
+    row, frame = ProviderRow(id="lab", name="Lab", dialect=spoken), FRAMES[spoken]
+    written = json.dumps(frame, separators=(",", ":") if compact else None).encode()
+    lines = {"ollama": b"%b\n", "gemini": b"data: %b\n\n"}[spoken] % written * 2
+    forwarding = Forwarding(
+        ReplyReader(row, streamed=True, forward=True), forward=True, withhold_usage=False, hold_end=False
+    )
+    named = ForwardedModel(dialect(spoken), "mine").in_frames(forwarding.update(lines))
+    field = dialect(spoken).model_field
+    assert [json.loads(line[line.index(b"{") :]) for line in named.splitlines() if line] == [
+        {**frame, field: "mine"}
+    ] * 2
