@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -22,6 +21,7 @@ from bardo.values.blocks import (
 )
 from bardo.values.request import Control, Message, OutputFormat, ReasoningPolicy, Request, Sampling, Tool, ToolChoice
 from dialects.openai_chat.chat import asked, request_of, row_with, sent
+from dialects.told import with_unheard_of
 
 CHAT, CLAUDE = "openai_chat", "anthropic-claude-v1"
 CACHE = Carried("anthropic_messages", {"cache_control": {"type": "ephemeral"}})
@@ -95,17 +95,6 @@ def test_a_request_of_this_dialect_is_sent_as_it_came() -> None:
     body, wire = sent(controlled(request, reasoning_effort="low"))
     assert body == {"model": "m", "messages": CONVERSATION, "reasoning_effort": "low", **FIELDS}
     assert wire.degraded == ()
-
-
-def with_unheard_of(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
-    """Yield a JSON value with a field that nobody knows, once for each object in it, beside where that object stands."""
-    if isinstance(value, dict):
-        yield path, {**value, "unheard_of": 1}
-    for key, inner in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
-        for place, changed in with_unheard_of(inner, (*path, key)):
-            copy = [*value] if isinstance(value, list) else {**value}
-            copy[key] = changed
-            yield place, copy
 
 
 PARTS = [{"type": "text", "text": "a"}, {"type": "x", "tool_call": {}}, {"type": "refusal", "refusal": "No."}]

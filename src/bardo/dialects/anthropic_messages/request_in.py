@@ -297,19 +297,24 @@ def _text(block: wire.Text) -> TextBlock:
 
 def _image(block: wire.Image) -> ImageBlock | DocumentBlock:
     """Return a picture; data of another type is a document, which some clients send so."""
-    source, rest = block.source, carried(block, NAME)
+    source, rest = block.source, _with_fields_of_source(block)
     if isinstance(source, wire.UrlSource):
         return ImageBlock(url=source.url, carried=rest)
     return picture_or_document(source.media_type, source.data, carried=rest)
 
 
 def _document(block: wire.Document) -> DocumentBlock:
-    source, name, rest = block.source, block.title or "", carried(block, NAME)
+    source, name, rest = block.source, block.title or "", _with_fields_of_source(block)
     if isinstance(source, wire.UrlSource):
         return DocumentBlock(url=source.url, name=name, carried=rest)
     if isinstance(source, wire.TextSource):
         return DocumentBlock(media_type=source.media_type or "", text=source.data, name=name, carried=rest)
     return DocumentBlock(media_type=source.media_type or "", data=source.data, name=name, carried=rest)
+
+
+def _with_fields_of_source(block: wire.Image | wire.Document) -> Carried | None:
+    inner = carried_fields(block.source)
+    return carried({**(carried_fields(block) or {}), "source": inner} if inner else block, NAME)
 
 
 def _search_result(block: wire.SearchResult) -> DocumentBlock | UnknownBlock:

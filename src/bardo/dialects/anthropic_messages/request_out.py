@@ -246,7 +246,8 @@ def _image(block: ImageBlock, losses: Losses) -> Written:
     if inline or block.data or not block.url:
         media_type, data = (inline[1], inline[2]) if inline else (block.media_type or "image/png", block.data)
         source = {"type": "base64", "media_type": media_type, "data": data}
-    return {"type": "image", "source": source, **losses.own_fields(block.carried)}
+    own = losses.own_fields(block.carried)
+    return {"type": "image", "source": source, **own} | ({"source": source | own["source"]} if "source" in own else {})
 
 
 def _document(block: DocumentBlock, losses: Losses) -> list[Written]:
@@ -275,8 +276,9 @@ def _document(block: DocumentBlock, losses: Losses) -> list[Written]:
     if data and not text and media_type.lower() != PDF:
         losses.lose("document", media_type, "Anthropic takes PDF and plain text")
         return []
-    title = {"title": block.name} if block.name else {}
-    return [{"type": "document", "source": source, **title, **losses.own_fields(block.carried)}]
+    own, title = losses.own_fields(block.carried), {"title": block.name} if block.name else {}
+    written = {"type": "document", "source": source, **title, **own}
+    return [written | ({"source": source | own["source"]} if "source" in own else {})]
 
 
 def _thinking(block: ReasoningBlock, losses: Losses) -> Sequence[Written]:

@@ -151,7 +151,8 @@ def _document(part: wire.Document) -> TextBlock | UnknownBlock:
 
 
 def _image(part: wire.Image) -> ImageBlock:
-    url, detail, rest = part.image_url.url, part.image_url.detail or "", carried(part, NAME)
+    url, detail, inner = part.image_url.url, part.image_url.detail or "", carried_fields(part.image_url)
+    rest = carried({**(carried_fields(part) or {}), "image_url": inner} if inner else part, NAME)
     head, comma, data = url.partition(";base64,")
     if head.startswith("data:") and comma:
         return ImageBlock(media_type=head.removeprefix("data:"), data=data, detail=detail, carried=rest)

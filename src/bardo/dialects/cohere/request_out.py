@@ -121,7 +121,9 @@ def _part(block: Block, losses: Losses) -> list[JsonObject]:
         case ImageBlock():
             url = block.url or f"data:{block.media_type or 'image/png'};base64,{block.data}"
             detail = {"detail": block.detail} if block.detail else {}
-            return [{"type": "image_url", "image_url": {"url": url, **detail}, **losses.own_fields(block.carried)}]
+            own = losses.own_fields(block.carried)
+            image = {"url": url, **detail, **own.get("image_url", {})}
+            return [{"type": "image_url", "image_url": image, **own} | {"image_url": image}]
     fields = losses.own_fields(block.carried)
     if isinstance(block, TextBlock):
         losses.lose_states(block.opaque)

@@ -360,9 +360,9 @@ class MessageWriter:
             case ImageBlock():
                 self._has_media = True
                 url = block.url or f"data:{block.media_type};base64,{block.data}"
-                image = {"url": url, "detail": block.detail} if block.detail else {"url": url}
-                fields = fields_for(NAME, block.carried)
-                return {"type": "image_url", **fields, "image_url": {**image, **fields.get("image_url", {})}}
+                fields, detail = fields_for(NAME, block.carried), {"detail": block.detail} if block.detail else {}
+                image = {"url": url, **detail, **fields.get("image_url", {})}
+                return {"type": "image_url", "image_url": image, **fields} | {"image_url": image}
             case DocumentBlock():
                 self._has_media = True
                 return self._document(block)
