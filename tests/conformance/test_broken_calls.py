@@ -21,7 +21,7 @@ from bardo.adapters.net.fake import FakeReply
 from bardo.dialects import dialect
 from bardo.replies.forwarding import Forwarding
 from bardo.replies.reply_reader import ReplyReader
-from bardo.replies.reply_stages import CallIds, counting_ids
+from bardo.replies.reply_stages import CallArguments
 from bardo.streams.frames import Frame
 from bardo.surfaces.library.decoding import provider_row
 from bardo.values.errors import BrokenStream
@@ -313,8 +313,8 @@ OBJECTS = [name for name in EXECUTED if name not in ("openai_chat", "openai_resp
 
 def passed(events: list[Event]) -> list[Event]:
     """Return events as the gateway gives them on."""
-    ids = CallIds(counting_ids())
-    return [*ids.filled(events), *ids.finish()]
+    calls = CallArguments()
+    return [*calls.feed(events), *calls.finish()]
 
 
 @pytest.mark.parametrize("client", EXECUTED)

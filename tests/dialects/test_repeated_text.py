@@ -47,7 +47,7 @@ def events_of(body: bytes, *, one_by_one: bool) -> tuple[list[Event], int]:
     repeated, taken = reader._repeated, 0
     assert repeated is not None
     reader._repeated = None if one_by_one else repeated
-    decoder = repeated.frames.decoder
+    decoder = repeated.decoder
     read = decoder.again
 
     def counted(values: Any, *, joined: bool) -> Any:

@@ -20,7 +20,7 @@ from bardo.reasoning.inline import InlineReasoning, ThinkingPlace
 from bardo.replies.frames import RepeatedFrames, ReplyBeginning, ReplyFraming, events_of_broken_body, is_content
 from bardo.replies.reply_stages import (
     TEXTS,
-    CallIds,
+    CallArguments,
     FillMissingFields,
     FoldStage,
     HeldEnds,
@@ -48,154 +48,17 @@ from bardo.values.usage import Usage
 _MOST_POSTPONED = 64
 
 
-class RepeatedReading:
-    """Reads the frames of one reply that are alike, for its `ReplyReader`; what they say goes through `pipeline`."""
-
-    __slots__ = ("_alone", "_pipeline", "_postponed", "frames")
-
-    def __init__(self, frames: RepeatedFrames, pipeline: ReplyPipeline) -> None:
-        self.frames = frames
-        self._pipeline = pipeline
-        # Whether nobody but the fold looks at what goes on with the text that was read last.
-        self._alone = False
-        self._postponed: list[bytes] = []
-
-    def take(self, events: Sequence[Event], beginning: ReplyBeginning) -> Sequence[Event]:
-        """Return what comes for the client of events that were read: pieces of a text, or of the arguments of a call."""
-        if not events:
-            return events
-        if not beginning.has_token:
-            beginning.note(events)
-        pipeline, says_text = self._pipeline, type(events[0]) is not ToolCallChunk
-        self._alone = says_text and not pipeline.lookers and beginning.has_token
-        return pipeline.feed_further(events) if says_text else pipeline.feed(events)
-
-    def postpone(self, chunk: bytes) -> bool:
-        """Take a chunk that is one frame which goes on with the text that was read last, at which nobody but the fold looks."""
-        value = self.frames.value_of(chunk) if self._alone else None
-        if value is None or not is_text(value) or self._pipeline.watch.feed(chunk):
-            return False
-        self._postponed.append(value)
-        if len(self._postponed) >= _MOST_POSTPONED:
-            self.catch_up()
-        return True
-
-    def catch_up(self) -> None:
-        """Read what was postponed."""
-        if self._postponed:
-            values, self._postponed = self._postponed, []
-            events = self.frames.decoder.again(values, joined=True)
-            if events:
-                self._pipeline.feed_further(events)
-
-
-class ReplyPipeline:
-    """The stages of one reply, and what has come out of them.
-
-    `of_text` are the stages that read the model's text. `budget` ends its thinking, `thinking` leaves it out for the client, `stamp` is
-    what a provider may leave out, and `last` stand behind all these. Calls without an id get one of `make_id`. `clean` takes all `secrets`
-    that the provider may quote out of an error. `most_text` is how many characters are held.
-
-    `fold` is the reply as its client gets it, `unfiltered` as the model gave it where something may be left out, `failure` what broke it,
-    and `written` counts what the model wrote, whoever gets it.
-    """
-
-    __slots__ = ("_clean", "_secrets", "failure", "fold", "ids", "lookers", "stages", "unfiltered", "watch", "written")
-
-    def __init__(
-        self,
-        of_text: Sequence[Stage[Event, Event]],
-        *,
-        provider: str,
-        model: str,
-        billed_as_output: bool,
-        most_text: int | None,
-        make_id: Callable[[], str],
-        answer_tool: str,
-        budget: Stage[Event, Event] | None,
-        thinking: Stage[Event, Event] | None,
-        stamp: ReplyStart | None,
-        last: Sequence[Stage[Event, Event]],
-        secrets: Secrets,
-        clean: Callable[[BardoError], object],
-    ) -> None:
-        self.ids = CallIds(make_id, answer_tool)
-        self.fold = ResponseFold(
-            provider=provider,
-            model=model,
-            billed_as_output=billed_as_output,
-            most_text=most_text,
-            summarizes=shows_summaries,
-        )
-        self.unfiltered: ResponseFold | None = None
-        stages = [*of_text] if budget is None else [*of_text, budget]
-        if thinking is not None:
-            self.unfiltered = ResponseFold(
-                provider=provider, model=model, most_text=most_text, summarizes=shows_summaries
-            )
-            stages += (FoldStage(self.unfiltered), thinking)
-        if stamp is not None:
-            stages.append(FillMissingFields(stamp))
-        self.stages = [*stages, *last] if last else stages
-        self.lookers = lookers_of(self.stages)
-        self.written = WrittenTokens()
-        self.failure: BardoError | None = None
-        self.watch = SecretWatch(secrets)
-        self._secrets = secrets
-        self._clean = clean
-
-    def feed(self, events: Sequence[Event]) -> Sequence[Event]:
-        """Return what comes of decoded events for the client."""
-        if not events:
-            return events
-        self.written.feed(events)
-        return self.take(pass_through(self.ids.filled(events), self.stages))
-
-    def feed_further(self, pieces: Sequence[Event]) -> Sequence[Event]:
-        """Return what comes for the client of pieces of one text, of which a piece came before."""
-        self.written.feed(pieces)
-        passed = pass_further(pieces, self.stages, self.lookers)
-        if passed is not pieces:
-            return self.take(passed) if passed else passed
-        self.fold.feed_run(pieces)
-        return pieces
-
-    def feed_whole(self, events: Sequence[Event]) -> Sequence[Event]:
-        """Return what comes of all the events of a reply without calls."""
-        self.written.feed(events)
-        passed = pass_whole(events, self.stages)
-        if self.unfiltered is not None and not self.unfiltered.begun:
-            # Nobody thought, so that nothing is left out for the client.
-            self.unfiltered = None
-        return self.take(passed)
-
-    def take(self, events: Sequence[Event]) -> Sequence[Event]:
-        """Fold events that have passed the stages, and return them without secrets."""
-        if self.watch.seen:
-            events = [without_secrets(event, self._secrets) for event in events]
-        if Failed in map(type, events):
-            for event in events:
-                if type(event) is Failed and self.failure is None:
-                    self._clean(event.error)
-                    self.failure = event.error
-        elif len(events) >= MANY:
-            for run in runs_of(events):
-                self.fold.feed_run(run)
-            return events
-        self.fold.feed_all(events)
-        return events
-
-
 class ReplyReader:
-    """Reads one reply from one provider.
+    """Reads one reply from one provider; its events pass the stages of the attempt.
 
     `formats` is how its text is read; by default, as the row and the model say. `tool_names` are the client's names of tools, by those that
     the provider knows, where they differ, and `tool_forms` the forms of their arguments.
     `make_id` names tool calls that come without an id. `answer_tool` carries a typed answer.
     `secrets` are those the provider may quote, and `clean` takes all of them out of an error. `most_text` is how many characters are held.
-    `forward`: the frames go to a client as they came, so what a strict reader could not read is mended in them. `budget` ends the
-    thinking, whether or not the client gets it, and `stages` look at the events last. `beginning` is how it began.
-    `repeats`: what was read last held only frames like the one before.
+    `forward`: the frames go to a client as they came, so what a strict reader could not read is mended in them.
+    Behind the stages that read the model's text, `budget` ends its thinking, whether or not the client gets it, `thinking` leaves it out
+    for the client, `stamp` is what a provider may leave out, and `stages` look at the events last.
+    `beginning` is how the reply began, and `failure` what broke it. `repeats`: what was read last held only frames like the one before.
     """
 
     def __init__(
@@ -219,76 +82,83 @@ class ReplyReader:
         forward: bool = False,
         most_text: int | None = None,
     ) -> None:
-        language = dialect(row.dialect)
+        language, name = dialect(row.dialect), provider or row.id
         self._row = row
-        self._provider = provider or row.id
-        self._framing = ReplyFraming(language.stream_framing, streamed=streamed, provider=self._provider)
-        self._decoder = language.open_decoder(row)
-        self.switchable = self._decoder if isinstance(self._decoder, SwitchableDecoder) else None
-        self._read_plain = self._decoder.read_plain if isinstance(self._decoder, PlainReplyDecoder) else None
+        self._provider = name
+        self._framing = ReplyFraming(language.stream_framing, streamed=streamed, provider=name)
+        self._decoder = decoder = language.open_decoder(row)
+        self.switchable = decoder if isinstance(decoder, SwitchableDecoder) else None
+        self._read_plain = decoder.read_plain if isinstance(decoder, PlainReplyDecoder) else None
         self._streamed = streamed
         self.beginning = ReplyBeginning()
-        make_id = make_id or counting_ids()
-        calls = language.calls_in_frames
-        fill_ids = FillCallIds(calls, make_id) if forward and calls is not None else None
-        self._sound = SoundFrames(self._decoder, fill_ids) if forward else None
-        self._lets_ids_out = language.omits_call_ids
-        of_text = (formats or text_formats_of(row, model)).stages(make_id)
-        self._inline = next((stage for stage in of_text if isinstance(stage, InlineReasoning)), None)
-        if tool_names:
-            of_text = [*of_text, RestoreToolNames(tool_names)]
-        if tool_forms:
-            of_text = [*of_text, RestoreToolArguments(tool_forms)]
-        pipeline = self._pipeline = ReplyPipeline(
-            of_text,
-            provider=self._provider,
-            model=model,
-            billed_as_output=row.billed_as_output,
-            most_text=most_text,
-            make_id=make_id,
-            answer_tool=answer_tool,
-            budget=budget,
-            thinking=thinking,
-            stamp=stamp,
-            last=stages,
-            secrets=secrets,
-            clean=clean,
-        )
-        self._ends = (
-            HeldEnds(pipeline.ids.arguments, language.tells_call, language.without_calls, language.with_broken_calls)
-            if forward and streamed
-            else None
-        )
-        self._secrets, self._watch = secrets, pipeline.watch
-        frames = RepeatedFrames.of(self._framing.inner, self._decoder) if streamed else None
-        self._repeated = None if frames is None else RepeatedReading(frames, pipeline)
-        self.repeats = False
+        self.failure: BardoError | None = None
+        self._secrets, self._clean = secrets, clean
+        self._watch = SecretWatch(secrets)
         self._abandoned = False
         self._body: bytes | None = None
 
-    @property
-    def fold(self) -> ResponseFold:
-        """The reply so far."""
-        if self._repeated is not None:
-            self._repeated.catch_up()
-        return self._pipeline.fold
+        make_id = make_id or counting_ids()
+        self._calls = CallArguments(answer_tool, make_id)
+        self._lets_ids_out = language.omits_call_ids
+        self._sound: SoundFrames | None = None
+        self._ends: HeldEnds | None = None
+        if forward:
+            ids_in = language.calls_in_frames
+            self._sound = SoundFrames(decoder, None if ids_in is None else FillCallIds(ids_in, make_id))
+            if streamed:
+                self._ends = HeldEnds(
+                    self._calls, language.tells_call, language.without_calls, language.with_broken_calls
+                )
+        self._repeated = RepeatedFrames.of(self._framing.inner, decoder) if streamed else None
+        self.repeats = False
+        # Whether nobody but the fold looks at what goes on with the text that was read last, and what came of that and was not read yet.
+        self._alone = False
+        self._postponed: list[bytes] = []
+
+        passing = [*(formats or text_formats_of(row, model)).stages(make_id)]
+        self._inline = next((stage for stage in passing if isinstance(stage, InlineReasoning)), None)
+        if tool_names:
+            passing.append(RestoreToolNames(tool_names))
+        if tool_forms:
+            passing.append(RestoreToolArguments(tool_forms))
+        if budget is not None:
+            passing.append(budget)
+        # The reply as the model gave it, where something may be left out for its client.
+        self._unfiltered: ResponseFold | None = None
+        if thinking is not None:
+            self._unfiltered = ResponseFold(provider=name, model=model, most_text=most_text, summarizes=shows_summaries)
+            passing += (FoldStage(self._unfiltered), thinking)
+        if stamp is not None:
+            passing.append(FillMissingFields(stamp))
+        self._stages: list[Stage[Event, Event]] = [*passing, *stages]
+        self._lookers = lookers_of(self._stages) if self._repeated is not None else []
+        self._fold = ResponseFold(
+            provider=name,
+            model=model,
+            billed_as_output=row.billed_as_output,
+            most_text=most_text,
+            summarizes=shows_summaries,
+        )
+        self._written = WrittenTokens()
 
     @property
-    def failure(self) -> BardoError | None:
-        """What broke the reply, if something did."""
-        return self._pipeline.failure
+    def fold(self) -> ResponseFold:
+        """The reply so far, as its client gets it."""
+        if self._postponed:
+            self._catch_up()
+        return self._fold
 
     @property
     def lacks_ids(self) -> bool:
         """Whether the provider left a call without the id that its dialect asks for."""
         if self.switchable is not None:
             return self.switchable.lacks_ids
-        return self._pipeline.ids.minted and not self._lets_ids_out
+        return self._calls.minted and not self._lets_ids_out
 
     @property
     def broke_off(self) -> bool:
         """Whether the reply ended inside a call, which its client must not get as a complete one."""
-        return self._pipeline.ids.arguments.cut
+        return self._calls.cut
 
     @property
     def switches(self) -> bool:
@@ -323,9 +193,9 @@ class ReplyReader:
     @property
     def written(self) -> WrittenTokens:
         """What the model wrote, as far as it has come, whether or not the client gets it."""
-        if self._repeated is not None:
-            self._repeated.catch_up()
-        return self._pipeline.written
+        if self._postponed:
+            self._catch_up()
+        return self._written
 
     def unfinished_usage(self, correction: float = 1.0) -> Usage | None:
         """Return what was used of a reply that broke, or that is read no further; None where nothing of the model came.
@@ -343,7 +213,7 @@ class ReplyReader:
 
     def count_broken(self, body: bytes) -> None:
         """Count what came of a whole body that broke off, which nobody can read to its end."""
-        self._pipeline.written.feed(events_of_broken_body(body, self._row))
+        self._written.feed(events_of_broken_body(body, self._row))
 
     def response(self) -> Response:
         """Return the reply as far as it has come."""
@@ -351,22 +221,21 @@ class ReplyReader:
 
     def response_with_reasoning(self) -> Response:
         """Return the reply as far as it has come, with the reasoning that the client does not want."""
-        return (self._pipeline.unfiltered or self.fold).response()
+        return (self._unfiltered or self.fold).response()
 
     def unfiltered_response(self) -> Response | None:
         """Return the reply as the model gave it, where something of it is left out for the client; else None."""
-        unfiltered = self._pipeline.unfiltered
-        return None if unfiltered is None else unfiltered.response()
+        return None if self._unfiltered is None else self._unfiltered.response()
 
     @property
     def holds_all(self) -> bool:
         """Whether all that was said is held."""
-        return (self._pipeline.unfiltered or self.fold).whole
+        return (self._unfiltered or self.fold).whole
 
     def fields_to_return(self) -> dict[int, dict[str, Any]]:
         """Return the fields that the provider takes back unmodified in the next request, by choice."""
-        if self._repeated is not None:
-            self._repeated.catch_up()
+        if self._postponed:
+            self._catch_up()
         return self._decoder.fields_to_return() if isinstance(self._decoder, ReturningDecoder) else {}
 
     def feed(self, item: bytes) -> list[Event]:
@@ -380,23 +249,23 @@ class ReplyReader:
         """
         self.repeats = False
         repeated = self._repeated
-        if repeated is not None:
-            repeated.catch_up()
+        if self._postponed:
+            self._catch_up()
         if self._watch.feed(chunk) or repeated is None:
             return self._fed(chunk)
-        begin, frames, size = repeated.frames.framing.held_until(chunk), 1, len(chunk)
+        begin, frames, size = repeated.framing.held_until(chunk), 1, len(chunk)
         pieces = self._fed(chunk[:begin]) if begin else []
         ends = self._ends
-        while begin < size and self._pipeline.failure is None and not self._decoder.over:
+        while begin < size and self.failure is None and not self._decoder.over:
             # Nothing overtakes the frames that are held.
-            found = None if ends is not None and ends.holds else repeated.frames.read(chunk, begin, joined=joined)
+            found = None if ends is not None and ends.holds else repeated.read(chunk, begin, joined=joined)
             if found is not None:
                 events, end = found
-                pieces.append((repeated.take(events, self.beginning), chunk[begin:end]))
+                pieces.append((self._take_repeated(events), chunk[begin:end]))
                 self.repeats = end - begin == size
             else:
                 # Looking at the rest once more for each frame would take more than linear time.
-                end, frames = repeated.frames.framing.end_of(chunk, begin, frames), 2 * frames
+                end, frames = repeated.framing.end_of(chunk, begin, frames), 2 * frames
                 pieces += self._fed(chunk[begin:end])
             begin = end
         return pieces
@@ -406,30 +275,73 @@ class ReplyReader:
         repeated = self._repeated
         if repeated is None or not self.repeats or self._watch.feed(chunk):
             return None
-        repeated.catch_up()
-        events = repeated.frames.read_all(chunk, joined=joined)
-        return None if events is None else repeated.take(events, self.beginning)
+        if self._postponed:
+            self._catch_up()
+        events = repeated.read_all(chunk, joined=joined)
+        return None if events is None else self._take_repeated(events)
 
     def postpone(self, chunk: bytes) -> bool:
         """Take a chunk of which `read_repeated` would give one text that no stage looks at: it is read with those that follow."""
-        return self.repeats and self._repeated is not None and self._repeated.postpone(chunk)
+        repeated = self._repeated
+        value = repeated.value_of(chunk) if repeated is not None and self.repeats and self._alone else None
+        if value is None or not is_text(value) or self._watch.feed(chunk):
+            return False
+        self._postponed.append(value)
+        if len(self._postponed) >= _MOST_POSTPONED:
+            self._catch_up()
+        return True
+
+    def _catch_up(self) -> None:
+        """Read what was postponed."""
+        assert self._repeated is not None
+        values, self._postponed = self._postponed, []
+        events = self._repeated.decoder.again(values, joined=True)
+        if events:
+            self._take_further(events)
+
+    def _take_repeated(self, events: Sequence[Event]) -> Sequence[Event]:
+        """Return what comes for the client of events of frames that are alike: pieces of a text, or of the arguments of a call."""
+        if not events:
+            return events
+        if not self.beginning.has_token:
+            self.beginning.note(events)
+        says_text = type(events[0]) is not ToolCallChunk
+        self._alone = says_text and not self._lookers and self.beginning.has_token
+        return self._take_further(events) if says_text else self._take(events)
+
+    def _take(self, events: Sequence[Event]) -> Sequence[Event]:
+        """Return what comes of decoded events for the client."""
+        if not events:
+            return events
+        self._written.feed(events)
+        return self.settle(pass_through(self._calls.feed(events), self._stages))
+
+    def _take_further(self, pieces: Sequence[Event]) -> Sequence[Event]:
+        """Return what comes for the client of pieces of one text, of which a piece came before."""
+        self._written.feed(pieces)
+        passed = pass_further(pieces, self._stages, self._lookers)
+        if passed is not pieces:
+            return self.settle(passed) if passed else passed
+        self._fold.feed_run(pieces)
+        return pieces
 
     def read_whole(self, body: bytes) -> EventsAndBytes:
         """Return the events of a whole body, and its bytes for a client: what `read` and `read_rest` give, at once where it is plain."""
-        plain = self._plain(body)
+        read_plain = None if self._streamed or len(body) > MAX_FRAME_BYTES else self._read_plain
+        # What was read once is not read again: what quotes a secret is cleaned frame by frame.
+        plain = None if read_plain is None or self._watch.feed(body) else read_plain(body)
         if plain is None:
             pieces = [*self.read(body, joined=False), *self.read_rest()]
             return [event for events, _ in pieces for event in events], b"".join([raw for _, raw in pieces])
         self._framing.begun = True
         self.beginning.note_whole()
-        return self._pipeline.feed_whole([*plain, *self._decoder.finish()]), body
-
-    def _plain(self, body: bytes) -> Sequence[Event] | None:
-        """Return the events of a whole body that is nothing but text, and holds no secret."""
-        if self._read_plain is None or self._streamed or len(body) > MAX_FRAME_BYTES:
-            return None
-        # What was read once is not read again: what quotes a secret is cleaned frame by frame.
-        return None if self._watch.feed(body) else self._read_plain(body)
+        events = [*plain, *self._decoder.finish()]
+        self._written.feed(events)
+        passed = pass_whole(events, self._stages)
+        if self._unfiltered is not None and not self._unfiltered.begun:
+            # Nobody thought, so that nothing is left out for the client.
+            self._unfiltered = None
+        return self.settle(passed), body
 
     def finish(self) -> list[Event]:
         """Return what was held back, and the failure of a reply that ended too early."""
@@ -446,7 +358,7 @@ class ReplyReader:
         foreign = self._framing.problem()
         if foreign is not None:
             return [(self.fail(foreign), b"")]
-        last = self._pipeline.take(self._flush())
+        last = self.settle(self._flush())
         self._name_failure()
         held = self.released()
         if pieces and any(type(event) is Failed for event in last):
@@ -456,7 +368,7 @@ class ReplyReader:
 
     def released(self) -> bytes:
         """Return the frames that were held for the end of a call, at the end of a reply that did not break off."""
-        return b"" if self._ends is None or self._pipeline.failure is not None else self._ends.released()
+        return b"" if self._ends is None or self.failure is not None else self._ends.released()
 
     def _fed(self, chunk: bytes) -> list[EventsAndBytes]:
         try:
@@ -469,12 +381,12 @@ class ReplyReader:
 
     def _read(self, frames: Sequence[Frame]) -> list[EventsAndBytes]:
         """Read frames until one breaks the reply, or ends it. Frames that hold nothing but a piece of text pass the stages together."""
-        pipeline, decoder, sound, beginning = self._pipeline, self._decoder, self._sound, self.beginning
+        decoder, sound, beginning = self._decoder, self._sound, self.beginning
         pieces: list[EventsAndBytes] = []
         texts: list[Event] = []
         raw: list[bytes] = []
         for frame in frames:
-            if pipeline.failure is not None or decoder.over:
+            if self.failure is not None or decoder.over:
                 break
             if not self._streamed:
                 self._body = frame.data
@@ -500,8 +412,8 @@ class ReplyReader:
 
     def _passed(self, decoded: Sequence[Event], frame: Frame) -> EventsAndBytes:
         """Return what comes of decoded events for the client, beside what it gets of their frame; nothing behind a failure."""
-        events = self._pipeline.feed(decoded) if self._pipeline.failure is None else ()
-        if self._pipeline.failure is not None:
+        events = self._take(decoded) if self.failure is None else ()
+        if self.failure is not None:
             self._name_failure()
             return events, b""
         if self._watch.seen:
@@ -510,39 +422,51 @@ class ReplyReader:
 
     def _name_failure(self) -> None:
         """Say which provider's reply it was, by its id in the configuration: a decoder knows only its row."""
-        if isinstance(self._pipeline.failure, ProviderError):
-            self._pipeline.failure.provider = self._provider
+        if isinstance(self.failure, ProviderError):
+            self.failure.provider = self._provider
 
-    def fail(self, error: BardoError) -> list[Event]:
+    def fail(self, error: BardoError) -> Sequence[Event]:
         """End the reply with an error from outside: a connection that broke, a deadline. A reply that was complete is no failure."""
-        if self._pipeline.failure is not None:
+        if self.failure is not None:
             return []
         # What the stages held was already the model's word.
-        return [*self._pipeline.take(self._flush(None if self._decoder.complete else error))]
+        return self.settle(self._flush(None if self._decoder.complete else error))
 
-    def settle(self, events: Sequence[Event]) -> list[Event]:
-        """Take events that were made of what the stages held, after the reply's end."""
-        return [*self._pipeline.take(events)]
+    def settle(self, events: Sequence[Event]) -> Sequence[Event]:
+        """Fold events that have passed the stages, or were made behind the reply's end, and return them without secrets."""
+        if self._watch.seen:
+            events = [without_secrets(event, self._secrets) for event in events]
+        if Failed in map(type, events):
+            for event in events:
+                if type(event) is Failed and self.failure is None:
+                    self._clean(event.error)
+                    self.failure = event.error
+        elif len(events) >= MANY:
+            for run in runs_of(events):
+                self._fold.feed_run(run)
+            return events
+        self._fold.feed_all(events)
+        return events
 
     def _flush(self, error: BardoError | None = None) -> list[Event]:
         """Return what the decoder and each stage still had to say; a reply that says nothing at all is a failure.
 
         `error` is what broke the reply off: no stage ends what is open then.
         """
-        ids, last = self._pipeline.ids, self._decoder.finish()
-        self._pipeline.written.feed(last)
+        last = self._decoder.finish()
+        self._written.feed(last)
         if error is not None:
             last = [*(event for event in last if type(event) is not Failed), Failed(error)]
-        last = ids.filled(last)
+        last = self._calls.feed(last)
         said = [event for event in last if not (type(event) is Failed and type(event.error) is BrokenStream)]
         if error is None and len(said) < len(last) and self._is_empty_object() and not any(map(is_content, said)):
             # A body that came to its end and holds nothing is no reply that broke off.
             last = said
         if not any(type(event) is Failed for event in last):
-            last = [*last, *ids.finish()]
+            last = [*last, *self._calls.finish()]
         if error is None and not self.beginning.has_content and not any(map(is_content, last)):
             last = [*last, Failed(EmptyReply(f"the reply of {self._provider} is empty", provider=self._provider))]
-        return passed_to_the_end(last, self._pipeline.stages)
+        return passed_to_the_end(last, self._stages)
 
     def _is_empty_object(self) -> bool:
         """Whether the reply is a whole body that is a JSON object, and nothing of the model stood in it."""

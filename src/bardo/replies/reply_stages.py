@@ -170,36 +170,6 @@ class FillMissingFields:
         return (self._stamp,)
 
 
-class CallIds:
-    """The ids of one reply. `make_id` returns ids that no other call has; `minted` says whether one was needed. `arguments` are its calls.
-
-    `answer_tool` is the tool that carries a typed answer, as `CallArguments` knows it.
-
-    A call that came without an id gets one, since clients answer by it.
-    """
-
-    def __init__(self, make_id: Callable[[], str], answer_tool: str = "") -> None:
-        self.minted = False
-        self._make_id = make_id
-        self.arguments = CallArguments(answer_tool)
-
-    def filled(self, events: Sequence[Event]) -> Sequence[Event]:
-        """Return the events, with an id for each call that has none, and an empty object for one without arguments."""
-        if self.arguments.begun or ToolCallStart in map(type, events):
-            return self.arguments.feed([self._with_id(one) for one in events])
-        return events
-
-    def finish(self) -> Sequence[Event]:
-        """Return the ends of calls that were held, of a reply that does not say why it ended."""
-        return self.arguments.finish()
-
-    def _with_id(self, event: Event) -> Event:
-        if type(event) is not ToolCallStart or event.id:
-            return event
-        self.minted = True
-        return msgspec.structs.replace(event, id=self._make_id())
-
-
 class _Call:
     """A call of which the end has not been passed on. `held` are its first pieces, None from the first one on that says something."""
 
@@ -242,8 +212,9 @@ class _Call:
 
 
 class CallArguments:
-    """Gives a call without arguments an empty object, and ends no call in which the reply broke off.
+    """Gives a call without arguments an empty object, one without an id an id, and ends no call in which the reply broke off.
 
+    Clients answer by an id. `make_id` returns those that no other call has, and `minted` says whether one was needed.
     A reply that ends in a good way although the arguments of a call stop before their end has broken off, whatever its provider says.
 
     The first pieces of arguments are held as long as they may come to nothing, to `null` or to an empty object, which some providers write
@@ -253,8 +224,10 @@ class CallArguments:
     The arguments of `answer_tool` are a typed answer: nobody executes them, and whoever reads them repairs what lacks its last bracket.
     """
 
-    def __init__(self, answer_tool: str = "") -> None:
+    def __init__(self, answer_tool: str = "", make_id: Callable[[], str] | None = None) -> None:
         self._answer_tool = answer_tool
+        self._make_id = make_id or counting_ids()
+        self.minted = False
         self._calls: dict[tuple[int, int], _Call] = {}
         self._ended: dict[tuple[int, int], None] = {}
         self._grown: dict[tuple[int, int], None] = {}
@@ -264,8 +237,10 @@ class CallArguments:
         """The calls in which each choice broke off, of the choices that are over."""
         self.begun = False
 
-    def feed(self, events: Sequence[Event]) -> list[Event]:
+    def feed(self, events: Sequence[Event]) -> Sequence[Event]:
         """Return the events, those held back at their place."""
+        if not self.begun and ToolCallStart not in map(type, events):
+            return events
         self.begun = True
         given: list[Event] = []
         for event in events:
@@ -311,6 +286,9 @@ class CallArguments:
     def _start(self, event: ToolCallStart) -> Sequence[Event]:
         before = self._follow(event) if self._ended else ()
         self._forget(event.choice, event.block)
+        if not event.id:
+            self.minted = True
+            event = msgspec.structs.replace(event, id=self._make_id())
         self._calls[event.choice, event.block] = _Call(is_answer=event.name != "" and event.name == self._answer_tool)
         return (*before, event)
 
