@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
 from bardo.call.attempts import Race
-from bardo.call.call import Call
-from bardo.call.upstream import OpenedReply
+from bardo.call.upstream import UpstreamReply
 
 
 class Opened:
@@ -17,7 +16,7 @@ class Opened:
 
     closed = lost = False
 
-    def note_ended(self, call: Any, *, lost: bool) -> None:
+    def note_ended(self, *, lost: bool) -> None:
         self.lost = lost
 
     async def close(self) -> None:
@@ -29,8 +28,8 @@ def test_a_winner_that_nobody_gets_is_closed() -> None:
         first, second = Opened(), Opened()
         begins, hangs_up, has_hung_up = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
-        async def open_reply(opened: OpenedReply) -> None:
-            if opened is cast("OpenedReply", first):
+        async def open_reply(opened: UpstreamReply) -> None:
+            if opened is cast("UpstreamReply", first):
                 await begins.wait()
                 return
             begins.set()
@@ -40,8 +39,8 @@ def test_a_winner_that_nobody_gets_is_closed() -> None:
                 hangs_up.set()
                 await has_hung_up.wait()
 
-        race = Race(open_reply, cast("Call", None))
-        racing = asyncio.ensure_future(race.run(cast("OpenedReply", first), 0, lambda: cast("OpenedReply", second)))
+        race = Race(open_reply)
+        racing = asyncio.ensure_future(race.run(cast("UpstreamReply", first), 0, lambda: cast("UpstreamReply", second)))
         await hangs_up.wait()
         racing.cancel()
         with pytest.raises(asyncio.CancelledError):

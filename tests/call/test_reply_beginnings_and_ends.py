@@ -11,7 +11,7 @@ import pytest
 
 from bardo.adapters.config.settings import ProviderEntry
 from bardo.adapters.net.fake import FakeReply
-from bardo.call import stream_reading
+from bardo.call import upstream
 from bardo.call.reply import LiveReply
 from bardo.replies.forwarding import ReplyUpdate
 from bardo.values.errors import BrokenStream, MalformedReply, UpstreamRefused, UpstreamTimeout
@@ -181,7 +181,7 @@ def test_a_break_between_the_finish_reason_and_the_end_is_no_failure(end: Any) -
 
 
 def test_a_server_that_stays_open_behind_the_finish_reason_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream_reading, "_BEHIND_THE_END_SECONDS", 0.01)
+    monkeypatch.setattr(upstream, "_BEHIND_THE_END_SECONDS", 0.01)
     live, _ = read([*STREAM, USAGE, asyncio.Event()])
     assert (live.response().text, live.response().error) == ("Four.", None)
     assert live.response().usage.output_tokens == 3

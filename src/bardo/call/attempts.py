@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from bardo.adapters.long_work import run_by_size
-from bardo.call.call import Call
 from bardo.call.reply import LiveReply
 from bardo.call.services import Services
-from bardo.call.upstream import OpenedReply
+from bardo.call.upstream import UpstreamReply
 from bardo.planning.attempt import Attempt
 from bardo.planning.exchange import CallPlan, Exchange, is_about_form
 from bardo.planning.refusals import FailedAttempt, error_to_tell, pause_before_retry
@@ -85,7 +84,7 @@ class Recovery:
         return UpstreamTimeout(f"no answer came within the {self._deadline:g} s that the call had", provider=provider)
 
 
-Opener = Callable[[OpenedReply], Coroutine[Any, Any, None]]
+Opener = Callable[[UpstreamReply], Coroutine[Any, Any, None]]
 """Sends an attempt and reads until its reply has begun. Raises BardoError."""
 
 
@@ -98,18 +97,19 @@ def hedge_after(latency: Latency, *, stream: bool) -> float | None:
 class Race:
     """Attempts of one call that run at once. `run` returns the first whose reply begins; the others are noted as lost."""
 
-    def __init__(self, open_reply: Opener, call: Call) -> None:
+    def __init__(self, open_reply: Opener) -> None:
         self._open = open_reply
-        self._call = call
-        self._tasks: dict[asyncio.Task[None], OpenedReply] = {}
+        self._tasks: dict[asyncio.Task[None], UpstreamReply] = {}
         self.errors: list[BardoError] = []
 
-    async def run(self, first: OpenedReply, seconds: float, second: Callable[[], OpenedReply | None]) -> OpenedReply:
+    async def run(
+        self, first: UpstreamReply, seconds: float, second: Callable[[], UpstreamReply | None]
+    ) -> UpstreamReply:
         """Begin with `first`, and after so many seconds with `second` too, unless there is none.
 
         Raises the BardoError of the last attempt where each of them failed.
         """
-        winner: OpenedReply | None = None
+        winner: UpstreamReply | None = None
         try:
             self._start(first)
             done, _ = await asyncio.wait(self._tasks, timeout=seconds)
@@ -127,10 +127,10 @@ class Race:
                     await winner.close()
                 raise
 
-    def _start(self, opened: OpenedReply) -> None:
+    def _start(self, opened: UpstreamReply) -> None:
         self._tasks[asyncio.create_task(self._open(opened))] = opened
 
-    async def _winner(self) -> OpenedReply:
+    async def _winner(self) -> UpstreamReply:
         while True:
             done, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in [one for one in self._tasks if one in done]:
@@ -147,7 +147,7 @@ class Race:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         for opened in self._tasks.values():
-            opened.note_ended(self._call, lost=True)
+            opened.note_ended(lost=True)
             await opened.close()
 
 
@@ -203,7 +203,7 @@ class AttemptLoop:
         self._exchange = plan.attempts(plan.request, plan.targets)
         self._deadline = deadline
         self._is_bounded = deadline is not None or services.failover.bounds_tokens
-        self._latest: OpenedReply | None = None
+        self._latest: UpstreamReply | None = None
         self._made: Recovery | None = None
 
     @property
@@ -213,38 +213,36 @@ class AttemptLoop:
             self._made = Recovery(self._services, self._live.call.attempts.age, self._deadline)
         return self._made
 
-    async def run(self) -> Attempt:
-        """Return the attempt that was answered. Raises BardoError where none is."""
+    async def run(self) -> UpstreamReply:
+        """Return the attempt that was answered, of which the reply has begun. Raises BardoError where none is."""
         attempt = await run_by_size(self._size, partial(next, self._exchange))
         cause: AttemptCause = "first"
         why = ""
         while True:
             opened = self._prepare(attempt, cause, why)
             try:
-                try:
-                    if cause == "first" and self._hedge is not None:
-                        await self._race(opened)
-                    else:
-                        await self._begin(opened)
-                finally:
-                    # Where two were sent, it is the one that was quicker, or failed last.
-                    opened = self._latest or opened
-                    self._live.take(opened, self._plan.knowledge)
+                if cause == "first" and self._hedge is not None:
+                    opened = await self._race(opened)
+                elif self._is_bounded:
+                    await self._begin(opened)
+                else:
+                    await opened.begin()
             except BardoError as problem:
-                attempt, cause = await self._next_attempt(opened, problem)
+                # Where two were sent, it is the one that was sent last.
+                attempt, cause = await self._next_attempt(self._latest or opened, problem)
                 why = problem.message
             else:
                 self._services.facts.note_answered(opened.attempt, self._live.call.tenant, self._plan.request)
-                return opened.attempt
+                return opened
 
-    def _prepare(self, attempt: Attempt, cause: AttemptCause, why: str) -> OpenedReply:
+    def _prepare(self, attempt: Attempt, cause: AttemptCause, why: str) -> UpstreamReply:
         """Return an attempt that is about to be sent: it may cost money from now on."""
         self._services.facts.warnings.note(attempt, self._plan.knowledge)
-        self._latest = self._live.prepare(attempt, cause=cause, why=why)
+        self._latest = self._live.prepare(attempt, self._plan.knowledge, cause=cause, why=why)
         return self._latest
 
-    async def _race(self, first: OpenedReply) -> None:
-        """Send the first attempt, and one more where it is slower than its target usually is; go on with the one that begins first."""
+    async def _race(self, first: UpstreamReply) -> UpstreamReply:
+        """Send the first attempt, and one more where it is slower than its target usually is; return the one that begins first."""
         services, target = self._services, first.attempt.target
         budget = services.failover.budget
         budget.count()
@@ -252,17 +250,17 @@ class AttemptLoop:
         seconds = hedge_after(latency, stream=self._live.request.stream)
         if seconds is None:
             await self._begin(first)
-            return
-        race = Race(self._begin, self._live.call)
+            return first
+        race = Race(self._begin)
         try:
-            self._latest = await race.run(
-                first, seconds, lambda: self._second(target, seconds) if budget.spend() else None
-            )
+            winner = await race.run(first, seconds, lambda: self._second(target, seconds) if budget.spend() else None)
+            self._live.take(winner)
+            return winner
         finally:
             for error in race.errors:
                 self._recovery.note(error)
 
-    def _second(self, slow: Target, seconds: float) -> OpenedReply | None:
+    def _second(self, slow: Target, seconds: float) -> UpstreamReply | None:
         """Return the attempt that is made beside a slow one; None where no other target can express the request."""
         assert self._hedge is not None
         why = f"{slow.provider.place} had not begun to answer after {seconds:g} s, as it does in 95 of 100 calls"
@@ -275,17 +273,17 @@ class AttemptLoop:
         self._exchange = exchange
         return self._prepare(attempt, "hedge", why)
 
-    async def _begin(self, opened: OpenedReply) -> None:
+    async def _begin(self, opened: UpstreamReply) -> None:
         """Send an attempt, and read until its reply has begun, within the time that it has. Raises BardoError."""
         allowed = self._allowed(opened.attempt) if self._is_bounded else None
         if allowed is None:
-            await opened.begin(self._live.reading())
+            await opened.begin()
             return
         try:
             async with asyncio.timeout(allowed.seconds) as patience:
-                await opened.begin(self._live.reading(), patience if allowed.to_token else None)
+                await opened.begin(patience if allowed.to_token else None)
         except TimeoutError:
-            opened.note_ended(self._live.call, allowed.late)
+            opened.note_ended(allowed.late)
             if allowed.to_token:
                 # Where the call itself was out of time, the provider may not have been slow.
                 services = self._services
@@ -301,11 +299,13 @@ class AttemptLoop:
             return _Allowed(token, late, to_token=True)
         return None if left == math.inf else _Allowed(max(0.0, left), self._recovery.out_of_time(provider))
 
-    async def _next_attempt(self, failed: OpenedReply, problem: BardoError) -> tuple[Attempt, AttemptCause]:
+    async def _next_attempt(self, failed: UpstreamReply, problem: BardoError) -> tuple[Attempt, AttemptCause]:
         """Return what is tried after an attempt that failed, and what it is, once it is time for it. Raises BardoError where nothing is."""
-        attempt, recovery, seconds = failed.attempt, self._recovery, failed.sent.seconds or 0.0
+        attempt, recovery, sent = failed.attempt, self._recovery, failed.sent
+        assert sent is not None
+        seconds = sent.seconds or 0.0
         recovery.note(problem)
-        if self._live.call.keys.may_change(attempt.target, failed.sent.key, problem):
+        if self._live.call.keys.may_change(attempt.target, sent.key, problem):
             return attempt, "retry"
         again = not is_about_form(attempt, problem) and not self._has_next_server(attempt.target)
         if again and await recovery.rest(problem, seconds, alone=False):

@@ -6,7 +6,7 @@ The steps are work in a thread, searches of the web, and the model asked again w
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Generator, Sequence
+from collections.abc import AsyncIterator, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
@@ -18,7 +18,7 @@ from bardo.call.call import Call, SentAttempt
 from bardo.call.row import said_in
 from bardo.call.services import EpisodeSink
 from bardo.call.stored import RecordedReply
-from bardo.call.upstream import ReplyAnswer, UpstreamReply, send_attempt
+from bardo.call.upstream import ReplyAnswer, UpstreamReply
 from bardo.context.layer import Effect, EffectFailed, KeptReply
 from bardo.context.own_functions import CheckArguments, StoreTurns
 from bardo.planning.attempt import Attempt
@@ -42,7 +42,7 @@ from bardo.replies.typed_validation import added
 from bardo.streams.stage import Stage
 from bardo.values.blocks import ReplyBlock
 from bardo.values.errors import BardoError
-from bardo.values.events import Event, Failed, Finish, ReplyStart, UsageUpdate
+from bardo.values.events import Event, Failed, Finish, UsageUpdate
 from bardo.values.fold import ResponseFold
 from bardo.values.request import Message, Request
 from bardo.values.response import Response
@@ -75,8 +75,7 @@ class UsageTap:
 class AnswerStepRunner:
     """Runs the steps of one call's answer; `close` lets go of a reply that was asked for again and not read to its end.
 
-    `attempt` is the attempt that was answered, planned with `knowledge`, and `reader` has read its reply. `clean` takes all secrets out of
-    an error.
+    `attempt` is the attempt that was answered, planned with `knowledge`, and `reader` has read its reply.
     """
 
     unfinished: Usage | None = None
@@ -91,23 +90,20 @@ class AnswerStepRunner:
         attempt: Attempt,
         knowledge: Knowledge,
         reader: ReplyReader,
-        *,
-        clean: Callable[[BardoError], None],
     ) -> None:
         self._services = call.services
         self._call = call
         self._request = request
         self._attempt = attempt
         self._knowledge = knowledge
-        self._clean = clean
         self._key = call.keys.label
         self._layers = call.layers
         self._reader = reader
         self._turns: tuple[Message, ...] = ()
         self._again: UpstreamReply | None = None
 
-    async def run(self, answer: ReplyAnswer, stamp: ReplyStart) -> AsyncIterator[Sequence[Event]]:
-        """Yield the events that end the answer. `stamp` fills what the provider leaves out of a further reply."""
+    async def run(self, answer: ReplyAnswer) -> AsyncIterator[Sequence[Event]]:
+        """Yield the events that end the answer."""
         steps: Generator[Any, Any, None] = answer.finish()
         result: Any = None
         failed: EffectFailed | None = None
@@ -135,7 +131,7 @@ class AnswerStepRunner:
                 case RetryRequest() | ContinueWithResults() | ContinueThought():
                     self._turns = self._turns_of(step)
                     try:
-                        async for events in self._ask_again(step, stamp):
+                        async for events in self._ask_again(step):
                             yield events
                     except BardoError as error:
                         result = error
@@ -199,11 +195,11 @@ class AnswerStepRunner:
             return
         (sent, spent, before), self._open = self._open, None
         again = None if self._again is before else self._again
-        usage = None if again is None else again.usage(self._call.tenant, whole=False, turns=self._turns)
+        usage = None if again is None else again.usage(whole=False, turns=self._turns)
         self._call.attempts.end(sent, error=failure, usage=usage, whole=False)
         self.unfinished = spent if usage is None else added(spent, usage)
 
-    async def _ask_again(self, step: FurtherReply, stamp: ReplyStart) -> AsyncIterator[list[Event]]:
+    async def _ask_again(self, step: FurtherReply) -> AsyncIterator[list[Event]]:
         """Ask the model again within this call, and yield the events of its reply. Raises BardoError where there is none."""
         sent = self._note_sent(step)
         self._open, tap, failure = (sent, self._reader.usage, self._again), UsageTap(), None
@@ -215,8 +211,8 @@ class AnswerStepRunner:
             tools = step.tools if isinstance(step, ContinueWithResults) else ()
             attempt = asked_again(self._attempt, self._turns, self._knowledge, tools)
         try:
-            again = self._again = await send_attempt(self._call, attempt, request, self._key)
-            await again.begin(stamp, (tap, *self._stages(step)), clean=self._clean)
+            again = self._again = UpstreamReply(self._call, request, attempt, sent)
+            await again.begin_further((tap, *self._stages(step)))
             while (update := await again.next_update()) is not None:
                 yield [event for event in update.events if type(event) is not Failed]
             if again.reader.failure is not None:
@@ -224,13 +220,13 @@ class AnswerStepRunner:
             self._open = None
             self._call.attempts.end(sent, usage=tap.usage)
         except BardoError as problem:
-            self._clean(problem)
+            self._call.clean(problem)
             failure = problem
             raise
         finally:
             self.end_open(failure)
             if self._again is not None:
-                self._again.learn_start(self._call.tenant)
+                self._again.learn_start()
                 await self._again.close()
 
 

@@ -243,7 +243,7 @@ async def _begin(
             place = StalePlace(stale, identity_of(live.request, call.tenant, live.request.dialect), services.clock)
             live.keep_at(place)
     try:
-        attempt = await AttemptLoop(
+        answered = await AttemptLoop(
             services,
             live,
             call_plan,
@@ -259,11 +259,11 @@ async def _begin(
         await live.begin_stale(kept, problem)
         return
     if replay is not None:
-        replay.note_answered(attempt, call.tenant)
+        replay.note_answered(answered.attempt, call.tenant)
     if services.server_facts is not None:
-        services.server_facts.note_answer(attempt.target)
+        services.server_facts.note_answer(answered.attempt.target)
     # A stream may take many minutes from here on.
-    live.drop_sent_body()
+    answered.drop_sent_body()
 
 
 class _Admit(Protocol):

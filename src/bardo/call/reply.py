@@ -16,16 +16,7 @@ from bardo.call.ending import AnswerStepRunner, ReasoningKeeper, keep_episode, r
 from bardo.call.row import row_of_reply
 from bardo.call.services import Services
 from bardo.call.stored import StalePlace
-from bardo.call.stream_reading import Meter
-from bardo.call.upstream import (
-    OpenedReply,
-    ReplyAnswer,
-    ReplyReading,
-    StoredCall,
-    UpstreamReply,
-    open_stored,
-    stale_loss,
-)
+from bardo.call.upstream import Meter, ReplyAnswer, UpstreamReply
 from bardo.context.layer import KeptReply
 from bardo.planning.attempt import Attempt
 from bardo.planning.forwarded import PassedHeaders
@@ -35,12 +26,12 @@ from bardo.planning.workloads import Verification, is_judged
 from bardo.replies.forwarding import ReplyUpdate
 from bardo.replies.receipt import CallFacts, extension, with_earlier_calls, with_receipt
 from bardo.replies.reply_reader import ReplyReader
-from bardo.replies.typed_answer import typed_answer
 from bardo.routing.cascade import judge
 from bardo.services.facts.event_feed import ProgressPublisher
 from bardo.services.facts.failover import StaleReply
 from bardo.structured import Provenance
 from bardo.values.attempts import AttemptCause
+from bardo.values.degradation import Degradation
 from bardo.values.errors import BardoError, InternalError, ProviderError, shutdown_of
 from bardo.values.events import Degraded, Event, Extension, UsageUpdate
 from bardo.values.request import Request
@@ -60,7 +51,6 @@ class LiveReply:
     request they have worked on before.
     """
 
-    answer: ReplyAnswer | None = None
     prompt_estimate = 0
     """The tokens of the prompt that the client was told before they were counted; 0 where it was told none."""
     stale_seconds: float | None = None
@@ -71,15 +61,13 @@ class LiveReply:
     _verification: Verification | None = None
     _is_judged = False
     _knowledge: Knowledge = BUILTIN
-    _attempt: Attempt | None = None
     _upstream: UpstreamReply | None = None
+    """The attempt that was sent last; None before the first."""
     _steps: AnswerStepRunner | None = None
     _held: list[ReplyUpdate] | None = None
     _progress: ProgressPublisher | None = None
     _is_released = False
     _client_left = False
-    _opening: OpenedReply | None = None
-    """The attempt whose reply has not begun, or had not when it was begun."""
     _meter: Meter | None = None
 
     def __init__(
@@ -120,8 +108,13 @@ class LiveReply:
     @property
     def attempt(self) -> Attempt:
         """The attempt that was sent last."""
-        assert self._attempt is not None
-        return self._attempt
+        assert self._upstream is not None
+        return self._upstream.attempt
+
+    @property
+    def answer(self) -> ReplyAnswer | None:
+        """What does the steps that end the reply; None where it ends by itself."""
+        return None if self._upstream is None else self._upstream.answer
 
     @property
     def reader(self) -> ReplyReader:
@@ -132,8 +125,8 @@ class LiveReply:
     @property
     def forwarded(self) -> bool:
         """Whether the client gets the provider's own bytes: the plan allows it, and so did the reply as far as it has come."""
-        upstream, answer = self._upstream, self.answer
-        return upstream is not None and upstream.forwarded and (answer is None or not answer.rewritten)
+        upstream = self._upstream
+        return upstream is not None and upstream.forwarded and not (upstream.answer and upstream.answer.rewritten)
 
     @property
     def passed_headers(self) -> PassedHeaders:
@@ -148,7 +141,7 @@ class LiveReply:
     @property
     def cost_of_request(self) -> CallCost:
         """What the request cost: this call, and the calls of the same cascade whose answers were not good enough."""
-        return with_earlier_calls(self.call.attempts.cost(), self._attempt)
+        return with_earlier_calls(self.call.attempts.cost(), None if self._upstream is None else self._upstream.attempt)
 
     @property
     def written_tokens(self) -> int:
@@ -164,27 +157,36 @@ class LiveReply:
         """Return the reply as far as it has come, with ids, cost and receipt in `bardo`, and steps in its thinking."""
         return with_receipt(self.request, self.response(), self._facts(), forwarded=self.forwarded)
 
-    def prepare(self, attempt: Attempt, *, cause: AttemptCause = "first", why: str = "") -> OpenedReply:
-        """Note an attempt that is about to be sent, and return it: what comes of it counts also before anything of it is shown.
+    def prepare(
+        self, attempt: Attempt, knowledge: Knowledge, *, cause: AttemptCause = "first", why: str = ""
+    ) -> UpstreamReply:
+        """Note an attempt that is about to be sent, and go on with it: what comes of it counts also before anything of it is shown.
 
-        `why` says what led to it.
+        It was planned with `knowledge`. `why` says what led to it.
         """
         call, events = self.call, self._services.events
         sent = call.note_attempt(attempt, self.request, cause=cause, why=why, key=call.keys.choose(attempt.target))
         if events.active:
             events.publish_plan(self.request_id, attempt, cause, call.key_id)
-        self._attempt, self._opening = attempt, OpenedReply(attempt, sent)
-        return self._opening
+        record = 0 if self._stale_place is None else self._stale_place.most_bytes
+        if call.layers is not None:
+            record = max(record, call.layers.most_bytes)
+        self._knowledge = knowledge
+        self._upstream = upstream = UpstreamReply(
+            call,
+            self.request,
+            attempt,
+            sent,
+            validator=self._validator,
+            most_text=self._most_text,
+            record=record,
+            meter=self._meter,
+        )
+        return upstream
 
-    def take(self, opened: OpenedReply, knowledge: Knowledge) -> None:
-        """Go on with one of the attempts, which was planned with `knowledge`."""
-        self._attempt, self._knowledge = opened.attempt, knowledge
-        self._upstream, self.answer = opened.upstream, opened.answer
-
-    def drop_sent_body(self) -> None:
-        """Keep the body of the attempt that was answered no longer, where neither a step behind the answer nor the log asks for it."""
-        if self._upstream is not None and self.answer is None and not self._services.limits.keep_content:
-            self._attempt, self._opening = self._upstream.drop_sent_body(), None
+    def take(self, upstream: UpstreamReply) -> None:
+        """Go on with one of two attempts that were sent at once: it began first."""
+        self._upstream = upstream
 
     def keep_at(self, place: StalePlace) -> None:
         """Keep the reply for callers that would rather have an old one than none."""
@@ -202,38 +204,30 @@ class LiveReply:
         """Ask `meter` of each piece of the replies that come before it is read."""
         self._meter = meter
 
-    def reading(self) -> ReplyReading:
-        """Return how the replies of this call are read."""
-        call, record = self.call, 0 if self._stale_place is None else self._stale_place.most_bytes
-        if call.layers is not None:
-            record = max(record, call.layers.most_bytes)
-        return ReplyReading(call, self.request, call.cleaner(), self._validator, self._most_text, record, self._meter)
-
     async def begin(self, attempt: Attempt, knowledge: Knowledge) -> None:
         """Send an attempt, planned with `knowledge`, and read until its reply has begun. Raises BardoError."""
-        opened = self.prepare(attempt)
-        try:
-            await opened.begin(self.reading())
-        finally:
-            self.take(opened, knowledge)
+        await self.prepare(attempt, knowledge).begin()
 
     async def begin_stale(self, kept: StaleReply, why: BardoError) -> None:
-        """Give an old reply, because nobody answered."""
-        lost = stale_loss(kept, self._services.clock(), why)
-        stored = StoredCall(kept.attempt, kept.content_type, kept.body)
-        self._upstream = await open_stored(self.reading(), stored, (lost,))
-        self._attempt, self.answer = self._upstream.attempt, None
-        self.stale_seconds = self._services.clock() - kept.kept_at
+        """Give an old reply, because nobody answered. Raises BardoError where it cannot be read."""
+        age = self._services.clock() - kept.kept_at
+        lost = Degradation("stale", sent=f"the reply to an equal call {age:.0f} s ago", why=why.message)
+        attempt = msgspec.structs.replace(kept.attempt, degraded=(*kept.attempt.degraded, lost))
+        await self._begin_stored(attempt, kept.content_type, kept.body, is_stale=True)
+        self.stale_seconds = age
 
     async def begin_kept(self, attempt: Attempt, knowledge: Knowledge, kept: KeptReply) -> None:
         """Give the reply to an earlier call, read as the answer to `attempt`, which is not sent. Raises BardoError."""
-        answer = None
-        if attempt.answer is not None:
-            answer = typed_answer(attempt, self.request, forward=False, validator=self._validator)
-        stages = () if answer is None else (answer.buffer,)
-        stored = StoredCall(attempt, kept.content_type, kept.body)
-        self._upstream = await open_stored(self.reading(), stored, (), stages, with_usage=True)
-        self._attempt, self._knowledge, self.answer = self._upstream.attempt, knowledge, answer
+        await self._begin_stored(attempt, kept.content_type, kept.body)
+        self._knowledge = knowledge
+
+    async def _begin_stored(self, attempt: Attempt, content_type: str, body: bytes, *, is_stale: bool = False) -> None:
+        attempt = msgspec.structs.replace(attempt, forward=False)
+        upstream = UpstreamReply(
+            self.call, self.request, attempt, None, validator=self._validator, most_text=self._most_text
+        )
+        await upstream.begin_stored(content_type, body, is_stale=is_stale)
+        self._upstream = upstream
 
     async def updates(self) -> AsyncIterator[ReplyUpdate]:
         """Yield what each network read gives, to the end of the reply; then the call is logged.
@@ -251,8 +245,8 @@ class LiveReply:
                 await self._reasoning.keep(self.reader, self.attempt)
             yield update
         await self._reasoning.keep_rest(upstream.reader, self.attempt)
-        if self.answer is not None:
-            async for update in self._finish_answer(self.answer, upstream):
+        if upstream.answer is not None:
+            async for update in self._finish_answer(upstream.answer, upstream):
                 yield update
         if self._verify_answer is not None and (update := await self._verify(self._verify_answer)) is not None:
             yield update
@@ -263,7 +257,7 @@ class LiveReply:
 
     def give_directly(self, may_give: Callable[[], bool], give: Callable[[ReplyUpdate], None]) -> None:
         """Have `give` called, where `may_give`, for updates that only continue a text, as they come; `updates` yields all others."""
-        if self._upstream is None or self._held is not None or self.answer is not None:
+        if self._upstream is None or self._held is not None or self._upstream.answer is not None:
             return
         events, reasoning = self._services.events, self._reasoning
         self._upstream.give_directly(lambda: not (events.active or reasoning.has_kept) and may_give(), give)
@@ -278,13 +272,13 @@ class LiveReply:
 
     async def read(self) -> bytes:
         """Read the reply to its end, and return what the provider sent; then the call is logged. Raises as `updates` does."""
-        raw, upstream, attempt = b"", self._upstream, self.attempt
+        raw, upstream = b"", self._upstream
         assert upstream is not None
-        if self.answer is not None or self.request.options.include or self._held is not None:
+        if upstream.answer is not None or self.request.options.include or self._held is not None:
             async for update in self.updates():
                 raw += update.raw
             return raw
-        reader = upstream.reader
+        reader, attempt = upstream.reader, upstream.attempt
         # An asynchronous generator costs as much as all that is left to do.
         while (read := await upstream.next_update()) is not None:
             if self._is_due(read):
@@ -298,10 +292,10 @@ class LiveReply:
         """Return about what the call has used so far. `prompt_tokens` are those of its prompt where its provider has not counted them."""
         call = self.call
         ended = call.attempts.ended_nanos()
-        upstream = self._latest_upstream()
+        upstream = self._upstream
         if upstream is None:
             return RunningUsage(0, 0, ended)
-        usage, target = upstream.so_far(call.tenant), upstream.attempt.target
+        usage, target = upstream.so_far(), upstream.attempt.target
         usage = msgspec.structs.replace(usage, input_tokens=usage.input_tokens or prompt_tokens)
         if usage.output_tokens is None or not call.attempts.has_open:
             return RunningUsage(0, 0, ended)
@@ -312,25 +306,25 @@ class LiveReply:
 
     def cut(self, error: BardoError) -> None:
         """End a stream with an error, and the connection to its provider: what came is priced, and its client gets the error."""
-        upstream = self._latest_upstream()
-        if upstream is not None:
-            upstream.cut(error)
+        if self._upstream is not None:
+            self._upstream.cut(error)
 
     def log(self, outcome: CallOutcome, error: BardoError | None = None) -> None:
         """Write the call into the log, once."""
-        call, services, upstream, attempt = self.call, self._services, self._upstream, self._attempt
+        call, services, upstream = self.call, self._services, self._upstream
         if call.logged:
             return
+        attempt = None if upstream is None else upstream.attempt
         response, usage, whole = None, None, outcome == "ok"
         if upstream is not None and upstream.opened:
             if self._steps is not None:
                 self._steps.end_open()
-            usage = upstream.usage(call.tenant, whole=whole)
+            usage = upstream.usage(whole=whole)
             # Where the answer is not whole, its response tells what passed of all of it, and the attempt what passed of its own reply.
             passed = usage if self._steps is None else self._steps.unfinished
             if passed is not None and not whole:
                 upstream.reader.settle([UsageUpdate(passed)])
-            upstream.learn_start(call.tenant)
+            upstream.learn_start()
             response = upstream.reader.response()
         call.attempts.end(error=error, usage=usage, whole=whole)
         if response is not None:
@@ -417,12 +411,6 @@ class LiveReply:
         if not self._is_released:
             await self._release()
 
-    def _latest_upstream(self) -> UpstreamReply | None:
-        """Return the reply that is read, also while nothing of it was to be shown yet."""
-        if self._upstream is None and self._opening is not None:
-            return self._opening.upstream
-        return self._upstream
-
     def _is_due(self, update: ReplyUpdate) -> bool:
         """Tell those who listen of what came, and return whether the reply may have to be kept before its client gets it."""
         services = self._services
@@ -449,16 +437,14 @@ class LiveReply:
     def _note_ended(self, *, error: BardoError | None = None) -> None:
         """Note the end of the attempt that is open, with what its reply used."""
         upstream = self._upstream
-        usage = None if upstream is None else upstream.usage(self.call.tenant, whole=error is None)
+        usage = None if upstream is None else upstream.usage(whole=error is None)
         self.call.attempts.end(error=error, usage=usage)
 
     async def _finish_answer(self, answer: ReplyAnswer, upstream: UpstreamReply) -> AsyncIterator[ReplyUpdate]:
         """Do what the end of an answer that has a schema, or may search, asks for, and yield what comes of it."""
         self._note_ended(error=upstream.reader.failure)
-        self._steps = AnswerStepRunner(
-            self.call, self.request, self.attempt, self._knowledge, upstream.reader, clean=self.call.cleaner()
-        )
-        async for events in self._steps.run(answer, self.reading().stamp(self.attempt)):
+        self._steps = AnswerStepRunner(self.call, self.request, upstream.attempt, self._knowledge, upstream.reader)
+        async for events in self._steps.run(answer):
             yield await self._settle(events)
         if upstream.held_end and upstream.reader.failure is None:
             yield ReplyUpdate([], upstream.held_end)

@@ -14,7 +14,7 @@ from bardo.adapters.config.settings import GatewaySettings, ProviderEntry, Setti
 from bardo.adapters.net.client import Call
 from bardo.adapters.net.fake import FakeReply, FakeTransport
 from bardo.adapters.net.keys import Keyring
-from bardo.call import stream_reading
+from bardo.call import upstream
 from bardo.dialects import dialect
 from bardo.replies.reply_reader import ReplyReader
 from bardo.services.facts.directory import ProviderDirectory
@@ -130,7 +130,7 @@ def check(fault: Fault, client: str, status: int, body: bytes, *, stream: bool) 
 def test_every_fault_ends_in_a_reply_or_in_an_error_of_the_clients_dialect(
     fault: Fault, provider: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stream_reading, "_BEHIND_THE_END_SECONDS", 0.01)
+    monkeypatch.setattr(upstream, "_BEHIND_THE_END_SECONDS", 0.01)
 
     async def sweep() -> None:
         upstream = Upstream(fault)
