@@ -178,9 +178,9 @@ def test_a_text_that_has_said_nothing_yet_is_not_read_later() -> None:
     forwarding = Forwarding(reader, forward=True, withhold_usage=False, hold_end=False)
     for one in sent:
         assert forwarding.repeated(one) or forwarding.update(one)
-    assert not reader.beginning.has_token
+    assert not reader.has_token
     assert forwarding.repeated(last)
-    assert reader.beginning.has_token
+    assert reader.has_token
 
 
 @pytest.mark.parametrize("forward", [True, False])

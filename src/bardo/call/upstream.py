@@ -306,12 +306,12 @@ class UpstreamReply:
             if update is None:
                 break
             length = len(update.raw)
-            if not update.events and not reader.beginning.begun:
+            if not update.events and not reader.begun:
                 comments += length
-            if update.events or (length and (reader.beginning.begun or comments <= _MOST_COMMENT_BYTES)):
+            if update.events or (length and (reader.begun or comments <= _MOST_COMMENT_BYTES)):
                 size += length
                 held.append(update)
-            if reader.beginning.has_token:
+            if reader.has_token:
                 if not self.begun:
                     self._note_token()
                 shown = self.forward or any(map(is_token, update.events))

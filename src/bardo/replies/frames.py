@@ -62,7 +62,7 @@ class ReplyFraming:
     __slots__ = ("_framing", "_opening", "_provider", "_streamed", "begun", "inner", "reframed")
 
     def __init__(self, framing: Framing, *, streamed: bool, provider: str) -> None:
-        self.inner = open_framing(framing, streamed=streamed)
+        self.inner: Stage[bytes, Frame] = _DECODERS[framing]() if streamed else WholeBody()
         self.begun = False
         self.reframed = False
         self._framing = framing
@@ -85,7 +85,7 @@ class ReplyFraming:
         frames = self.inner.finish()
         if not self._streamed and frames and _is_stream(frames[0].data or b"", self._framing):
             self.reframed = True
-            self.inner = open_framing(self._framing, streamed=True)
+            self.inner = _DECODERS[self._framing]()
             frames = [*self.inner.feed(frames[0].raw), *self.inner.finish()]
         return self._checked(frames)
 
@@ -113,7 +113,7 @@ class ReplyFraming:
             return
         if self._opening.lstrip(_BEFORE_TEXT).startswith(_JSON):
             self.reframed = True
-            self.inner = open_framing(self._framing, streamed=False)
+            self.inner = WholeBody()
 
 
 class RepeatedFrames:
@@ -169,11 +169,6 @@ class RepeatedFrames:
         return self.decoder.again(values, joined=joined) if values and end == len(chunk) else None
 
 
-def open_framing(framing: Framing, *, streamed: bool) -> Stage[bytes, Frame]:
-    """Begin to cut one reply: a whole one is one frame."""
-    return _DECODERS[framing]() if streamed else WholeBody()
-
-
 def _is_stream(body: bytes, framing: Framing) -> bool:
     """Whether a body that was announced as one JSON value is a stream."""
     text = body.lstrip(_BEFORE_TEXT)
@@ -187,31 +182,6 @@ def _is_stream(body: bytes, framing: Framing) -> bool:
 
 _NO_CONTENT = frozenset({ReplyStart, ReplyFields, UsageUpdate, Degraded})
 _NO_TOKEN = frozenset({ThinkStart, ThinkEnd, EmptyThought, WithheldThought, BlockFields, Failed})
-
-
-class ReplyBeginning:
-    """The beginning of one reply.
-
-    `begun`: a first event came; comments, pings and empty lines are none. `has_content`: more came than the ends of an empty reply.
-    `has_token`: the model has said something, or the reply is over.
-
-    Servers send heads, roles, empty pieces and pings long before a model begins. Until it does, another provider can still answer.
-    """
-
-    __slots__ = ("begun", "has_content", "has_token")
-
-    def __init__(self) -> None:
-        self.begun = self.has_content = self.has_token = False
-
-    def note(self, events: Sequence[Event]) -> None:
-        """Take the events of a frame, as they were decoded: there is at least one."""
-        self.begun = True
-        self.has_content = self.has_content or any(map(is_content, events))
-        self.has_token = self.has_token or any(map(is_token, events))
-
-    def note_whole(self) -> None:
-        """Take a whole reply that is nothing but text."""
-        self.begun = self.has_content = self.has_token = True
 
 
 def is_content(event: Event) -> bool:

@@ -13,11 +13,12 @@ from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
 from bardo.dialects.shared.blocks import is_text
 from bardo.dialects.shared.dialect import PlainReplyDecoder, ReturningDecoder, SwitchableDecoder
+from bardo.dialects.shared.json_values import REPAIRED
 from bardo.dialects.shared.tools import FillCallIds
 from bardo.planning.text_formats import TextFormats, text_formats_of
 from bardo.planning.tools import RestoreToolArguments, RestoreToolNames, ToolForm
 from bardo.reasoning.inline import InlineReasoning, ThinkingPlace
-from bardo.replies.frames import RepeatedFrames, ReplyBeginning, ReplyFraming, events_of_broken_body, is_content
+from bardo.replies.frames import RepeatedFrames, ReplyFraming, events_of_broken_body, is_content, is_token
 from bardo.replies.reply_stages import (
     TEXTS,
     CallArguments,
@@ -31,7 +32,7 @@ from bardo.replies.reply_stages import (
     pass_whole,
     passed_to_the_end,
 )
-from bardo.replies.sound_frames import EventsAndBytes, SoundFrames, frame_without_quoted, without_secrets
+from bardo.replies.sound_frames import EventsAndBytes, frame_without_quoted, sound, without_secrets
 from bardo.replies.written_tokens import WrittenTokens
 from bardo.streams.frames import MAX_FRAME_BYTES, Frame, FramingError
 from bardo.streams.stage import Stage
@@ -58,7 +59,10 @@ class ReplyReader:
     `forward`: the frames go to a client as they came, so what a strict reader could not read is mended in them.
     Behind the stages that read the model's text, `budget` ends its thinking, whether or not the client gets it, `thinking` leaves it out
     for the client, `stamp` is what a provider may leave out, and `stages` look at the events last.
-    `beginning` is how the reply began, and `failure` what broke it. `repeats`: what was read last held only frames like the one before.
+    `begun`: a first event came; comments, pings and empty lines are none. `has_content`: more came than the ends of an empty reply.
+    `has_token`: the model has said something, or the reply is over. Servers send heads, roles, empty pieces and pings long before a model
+    begins, and until it does, another provider can still answer. `failure` is what broke the reply, and `repeats` says whether what was
+    read last held only frames like the one before.
     """
 
     def __init__(
@@ -88,9 +92,9 @@ class ReplyReader:
         self._framing = ReplyFraming(language.stream_framing, streamed=streamed, provider=name)
         self._decoder = decoder = language.open_decoder(row)
         self.switchable = decoder if isinstance(decoder, SwitchableDecoder) else None
-        self._read_plain = decoder.read_plain if isinstance(decoder, PlainReplyDecoder) else None
+        self._plain_decoder = decoder if isinstance(decoder, PlainReplyDecoder) else None
         self._streamed = streamed
-        self.beginning = ReplyBeginning()
+        self.begun = self.has_content = self.has_token = False
         self.failure: BardoError | None = None
         self._secrets, self._clean = secrets, clean
         self._watch = SecretWatch(secrets)
@@ -100,15 +104,13 @@ class ReplyReader:
         make_id = make_id or counting_ids()
         self._calls = CallArguments(answer_tool, make_id)
         self._lets_ids_out = language.omits_call_ids
-        self._sound: SoundFrames | None = None
+        # What makes frames such as any client can read: mended where they must be, which it is told once, and with an id for each call.
+        self._forward, self._told_repaired = forward, False
+        ids_in = language.calls_in_frames
+        self._fill_ids = FillCallIds(ids_in, make_id) if forward and ids_in is not None else None
         self._ends: HeldEnds | None = None
-        if forward:
-            ids_in = language.calls_in_frames
-            self._sound = SoundFrames(decoder, None if ids_in is None else FillCallIds(ids_in, make_id))
-            if streamed:
-                self._ends = HeldEnds(
-                    self._calls, language.tells_call, language.without_calls, language.with_broken_calls
-                )
+        if forward and streamed:
+            self._ends = HeldEnds(self._calls, language.tells_call, language.without_calls, language.with_broken_calls)
         self._repeated = RepeatedFrames.of(self._framing.inner, decoder) if streamed else None
         self.repeats = False
         # Whether nobody but the fold looks at what goes on with the text that was read last, and what came of that and was not read yet.
@@ -303,10 +305,10 @@ class ReplyReader:
         """Return what comes for the client of events of frames that are alike: pieces of a text, or of the arguments of a call."""
         if not events:
             return events
-        if not self.beginning.has_token:
-            self.beginning.note(events)
+        if not self.has_token:
+            self._note_beginning(events)
         says_text = type(events[0]) is not ToolCallChunk
-        self._alone = says_text and not self._lookers and self.beginning.has_token
+        self._alone = says_text and not self._lookers and self.has_token
         return self._take_further(events) if says_text else self._take(events)
 
     def _take(self, events: Sequence[Event]) -> Sequence[Event]:
@@ -327,14 +329,14 @@ class ReplyReader:
 
     def read_whole(self, body: bytes) -> EventsAndBytes:
         """Return the events of a whole body, and its bytes for a client: what `read` and `read_rest` give, at once where it is plain."""
-        read_plain = None if self._streamed or len(body) > MAX_FRAME_BYTES else self._read_plain
+        decoder = None if self._streamed or len(body) > MAX_FRAME_BYTES else self._plain_decoder
         # What was read once is not read again: what quotes a secret is cleaned frame by frame.
-        plain = None if read_plain is None or self._watch.feed(body) else read_plain(body)
+        plain = None if decoder is None or self._watch.feed(body) else decoder.read_plain(body)
         if plain is None:
             pieces = [*self.read(body, joined=False), *self.read_rest()]
             return [event for events, _ in pieces for event in events], b"".join([raw for _, raw in pieces])
         self._framing.begun = True
-        self.beginning.note_whole()
+        self.begun = self.has_content = self.has_token = True
         events = [*plain, *self._decoder.finish()]
         self._written.feed(events)
         passed = pass_whole(events, self._stages)
@@ -381,7 +383,7 @@ class ReplyReader:
 
     def _read(self, frames: Sequence[Frame]) -> list[EventsAndBytes]:
         """Read frames until one breaks the reply, or ends it. Frames that hold nothing but a piece of text pass the stages together."""
-        decoder, sound, beginning = self._decoder, self._sound, self.beginning
+        decoder = self._decoder
         pieces: list[EventsAndBytes] = []
         texts: list[Event] = []
         raw: list[bytes] = []
@@ -390,13 +392,9 @@ class ReplyReader:
                 break
             if not self._streamed:
                 self._body = frame.data
-            plain = self._read_plain(frame.raw) if self._read_plain is not None and frame.data is frame.raw else None
-            if plain is not None:
-                readable, decoded = frame, plain
-            else:
-                readable, decoded = (frame, decoder.feed(frame)) if sound is None else sound.decode(frame)
-            if decoded and not beginning.has_token:
-                beginning.note(decoded)
+            readable, decoded = self._decoded(frame)
+            if decoded and not self.has_token:
+                self._note_beginning(decoded)
             # A frame is looked at by itself where it may quote a secret.
             if len(frames) > 1 and len(decoded) == 1 and type(decoded[0]) in TEXTS and not self._watch.seen:
                 texts += decoded
@@ -409,6 +407,31 @@ class ReplyReader:
         if texts:
             pieces.append(self._passed(texts, Frame(None, raw=b"".join(raw))))
         return pieces
+
+    def _decoded(self, frame: Frame) -> tuple[Frame, Sequence[Event]]:
+        """Return a frame as its client gets it, and its events; at the first that is mended, also the one that tells so."""
+        decoder, plain_decoder = self._decoder, self._plain_decoder
+        if plain_decoder is not None:
+            plain = plain_decoder.read_plain(frame.raw) if frame.data is frame.raw else None
+            if plain is None and self._forward and frame.alone:
+                plain = plain_decoder.read_plain_frame(frame)
+            if plain is not None:
+                return frame, plain
+        if not self._forward:
+            return frame, decoder.feed(frame)
+        readable = sound(frame)
+        tells = readable.data is not frame.data and not self._told_repaired
+        self._told_repaired = self._told_repaired or tells
+        if self._fill_ids is not None:
+            readable = self._fill_ids.feed(readable)
+        decoded = decoder.feed(readable)
+        return readable, [*decoded, REPAIRED] if tells else decoded
+
+    def _note_beginning(self, events: Sequence[Event]) -> None:
+        """Take the events of a frame, as they were decoded, of a reply of which the model had said nothing before."""
+        self.begun = True
+        self.has_content = self.has_content or any(map(is_content, events))
+        self.has_token = any(map(is_token, events))
 
     def _passed(self, decoded: Sequence[Event], frame: Frame) -> EventsAndBytes:
         """Return what comes of decoded events for the client, beside what it gets of their frame; nothing behind a failure."""
@@ -464,13 +487,13 @@ class ReplyReader:
             last = said
         if not any(type(event) is Failed for event in last):
             last = [*last, *self._calls.finish()]
-        if error is None and not self.beginning.has_content and not any(map(is_content, last)):
+        if error is None and not self.has_content and not any(map(is_content, last)):
             last = [*last, Failed(EmptyReply(f"the reply of {self._provider} is empty", provider=self._provider))]
         return passed_to_the_end(last, self._stages)
 
     def _is_empty_object(self) -> bool:
         """Whether the reply is a whole body that is a JSON object, and nothing of the model stood in it."""
-        if self._streamed or self.beginning.has_content or self._body is None:
+        if self._streamed or self.has_content or self._body is None:
             return False
         try:
             return isinstance(msgspec.json.decode(self._body), dict)

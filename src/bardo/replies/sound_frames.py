@@ -11,9 +11,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from bardo.dialects.shared.dialect import PlainReplyDecoder, ReplyDecoder
-from bardo.dialects.shared.json_values import REPAIRED, decode_leniently
-from bardo.dialects.shared.tools import FillCallIds
+from bardo.dialects.shared.json_values import decode_leniently
 from bardo.streams.frames import Frame
 from bardo.streams.sse import encode_sse
 from bardo.values.events import (
@@ -36,32 +34,6 @@ _DONE = b"[DONE]"
 
 EventsAndBytes = tuple[Sequence[Event], bytes]
 """Events, and the bytes of the provider that they were read from; no bytes where the reply broke."""
-
-
-class SoundFrames:
-    """Reads the frames of one reply, and makes them such as any client can read: mended where they must be, with an id for each call."""
-
-    __slots__ = ("_decoder", "_fill_ids", "_read_plain", "_told")
-
-    def __init__(self, decoder: ReplyDecoder, fill_ids: FillCallIds | None) -> None:
-        self._decoder = decoder
-        self._fill_ids = fill_ids
-        self._read_plain = decoder.read_plain_frame if isinstance(decoder, PlainReplyDecoder) else None
-        self._told = False
-
-    def decode(self, frame: Frame) -> tuple[Frame, Sequence[Event]]:
-        """Return a frame as its client gets it, and its events; at the first that is mended, also the one that tells so."""
-        if self._read_plain is not None and frame.alone:
-            plain = self._read_plain(frame)
-            if plain is not None:
-                return frame, plain
-        readable = sound(frame)
-        told = readable.data is not frame.data and not self._told
-        self._told = self._told or told
-        if self._fill_ids is not None:
-            readable = self._fill_ids.feed(readable)
-        decoded = self._decoder.feed(readable)
-        return readable, [*decoded, REPAIRED] if told else decoded
 
 
 def sound(frame: Frame) -> Frame:
