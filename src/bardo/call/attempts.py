@@ -305,7 +305,7 @@ class AttemptLoop:
         assert sent is not None
         seconds = sent.seconds or 0.0
         recovery.note(problem)
-        if self._live.call.keys.may_change(attempt.target, sent.key, problem):
+        if self._live.call.may_change_key(attempt.target, sent.key, problem):
             return attempt, "retry"
         again = not is_about_form(attempt, problem) and not self._has_next_server(attempt.target)
         if again and await recovery.rest(problem, seconds, alone=False):

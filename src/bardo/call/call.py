@@ -18,7 +18,7 @@ from bardo.call.services import Services
 from bardo.context.sessions import call_labels, conversation_head
 from bardo.planning.attempt import Attempt
 from bardo.planning.refusals import is_about_content
-from bardo.planning.route import Provider, Target
+from bardo.planning.route import Target
 from bardo.routing.circuit import error_class
 from bardo.services.facts.price_book import PriceBook
 from bardo.values.attempts import AttemptCause, AttemptRecord
@@ -216,52 +216,6 @@ def new_request_id(now: float) -> str:
     return f"req_{int(now) & 0xFFFF:04x}{CHANCE.getrandbits(80):020x}"
 
 
-class KeyTurns:
-    """The keys of one call. `label` is that of the latest attempt, empty where its provider has no more than one."""
-
-    label = ""
-    _conversation: bytes | None = None
-    _tried: frozenset[tuple[str, str]] = frozenset()
-
-    def __init__(self, services: Services, request: Request | EmbedRequest, tenant: str = "") -> None:
-        self._services = services
-        self._request = request
-        self._tenant = tenant
-
-    def choose(self, target: Target) -> str:
-        """Return the label of the key that an attempt uses."""
-        provider = target.provider
-        if not provider.row.several_keys:
-            self.label = ""
-            return ""
-        tried = [label for name, label in self._tried if name == provider.place]
-        rests, now = self._services.health.store.rests, self._services.watch()
-        if self._conversation is None:
-            self._conversation = conversation_head(self._request, self._tenant)
-        keyring, head = self._services.keyring, self._conversation
-        self.label = keyring.choose(provider, target.model, rests, now, conversation=head, tried=tried)
-        return self.label
-
-    def may_change(self, target: Target, key: str, problem: BardoError) -> bool:
-        """Whether a call that failed with the key of a label may go at once to another key of the same provider."""
-        provider = target.provider
-        if (
-            not key
-            or error_class(problem) not in ("rate_limited", "key_refused")
-            or (isinstance(problem, UpstreamRefused) and is_about_content(problem))
-        ):
-            return False
-        self._tried |= {(provider.place, key)}
-        return self._has_other(provider, target.model)
-
-    def _has_other(self, provider: Provider, model: str) -> bool:
-        rests, now = self._services.health.store.rests, self._services.watch()
-        return any(
-            (provider.place, label) not in self._tried and rests.rest(provider.place, label, model, now) is None
-            for label in self._services.keyring.labels(provider)
-        )
-
-
 def subsystem_of(request: Request, attempt: Attempt | None) -> str | None:
     """Return which part of an agent, or which workload, asked; None where the request does not tell."""
     if attempt is not None and attempt.route is not None and (workload := attempt.route.fields.get("workload")):
@@ -282,6 +236,10 @@ class Call:
     """Whether its row was made."""
     first_byte: float | None = None
     """After how many seconds its reply began; None where none has."""
+    key_label = ""
+    """The label of the key of the latest attempt, empty where its provider has no more than one."""
+    _conversation: bytes | None = None
+    _tried_keys: frozenset[tuple[str, str]] = frozenset()
     _unjudged: LogRow | None = None
 
     def __init__(
@@ -313,7 +271,6 @@ class Call:
         self.client_key = client_key
         self.layers = layers
         self.awaits_verdict = awaits_verdict
-        self.keys = KeyTurns(services, request, tenant)
         self.started_at = services.clock()
         self.payments = None if services.payments is None else services.payments.of_call(self.request_id, tenant)
         self.attempts = CallAttempts(services.watch, services.prices, self.started_at, self.payments)
@@ -337,6 +294,33 @@ class Call:
     def use_logins(self, logins: Mapping[str, Mapping[str, str]]) -> None:
         """Take the headers of the client's own login, by the ids of the providers that get them."""
         self.logins = logins
+
+    def choose_key(self, target: Target) -> str:
+        """Return the label of the key that an attempt uses."""
+        provider, services, self.key_label = target.provider, self.services, ""
+        if provider.row.several_keys:
+            tried = [label for name, label in self._tried_keys if name == provider.place]
+            if self._conversation is None:
+                self._conversation = conversation_head(self.request, self.tenant)
+            head, rests, now = self._conversation, services.health.store.rests, services.watch()
+            self.key_label = services.keyring.choose(provider, target.model, rests, now, conversation=head, tried=tried)
+        return self.key_label
+
+    def may_change_key(self, target: Target, key: str, problem: BardoError) -> bool:
+        """Whether a call that failed with the key of a label may go at once to another key of the same provider."""
+        provider, model, services = target.provider, target.model, self.services
+        if (
+            not key
+            or error_class(problem) not in ("rate_limited", "key_refused")
+            or (isinstance(problem, UpstreamRefused) and is_about_content(problem))
+        ):
+            return False
+        self._tried_keys |= {(provider.place, key)}
+        rests, now = services.health.store.rests, services.watch()
+        return any(
+            (provider.place, label) not in self._tried_keys and rests.rest(provider.place, label, model, now) is None
+            for label in services.keyring.labels(provider)
+        )
 
     def note_first_byte(self) -> None:
         """Take the time at which a reply had begun."""

@@ -96,7 +96,7 @@ class AnswerStepRunner:
         self._request = request
         self._attempt = attempt
         self._knowledge = knowledge
-        self._key = call.keys.label
+        self._key = call.key_label
         self._layers = call.layers
         self._reader = reader
         self._turns: tuple[Message, ...] = ()

@@ -165,7 +165,7 @@ class LiveReply:
         It was planned with `knowledge`. `why` says what led to it.
         """
         call, events = self.call, self._services.events
-        sent = call.note_attempt(attempt, self.request, cause=cause, why=why, key=call.keys.choose(attempt.target))
+        sent = call.note_attempt(attempt, self.request, cause=cause, why=why, key=call.choose_key(attempt.target))
         if events.active:
             events.publish_plan(self.request_id, attempt, cause, call.key_id)
         record = 0 if self._stale_place is None else self._stale_place.most_bytes
@@ -512,7 +512,7 @@ class LiveReply:
             await layers.fail()
             return
         target, recorded = self.attempt.target, None if self._upstream is None else self._upstream.recorded
-        layers.note_answered(target, self.call.keys.label)
+        layers.note_answered(target, self.call.key_label)
         if self.answer is None or not self.answer.rewritten:
             # Else the tokens of several prompts are counted together.
             layers.learn(target, self.response().usage.input_tokens)

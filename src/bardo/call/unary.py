@@ -253,13 +253,13 @@ class UnaryCall(Generic[Result]):
             try:
                 return await self._send_once(wire, target)
             except BardoError as problem:
-                if not self.call.keys.may_change(target, self.call.keys.label, problem):
+                if not self.call.may_change_key(target, self.call.key_label, problem):
                     raise
                 self.call.attempts.end(error=problem)
                 self._note_sent(target, "retry", problem.message)
 
     async def _send_once(self, wire: WireRequest, target: Target) -> WholeReply:
-        key, login = self.call.keys.label, self.call.logins.get(target.provider.id)
+        key, login = self.call.key_label, self.call.logins.get(target.provider.id)
         with AttemptWatch(
             self.services.health,
             self.services.watch,
@@ -279,9 +279,7 @@ class UnaryCall(Generic[Result]):
 
     def _note_sent(self, target: Target, cause: AttemptCause, why: str = "") -> None:
         """Note an attempt before it is sent, with the key that it uses."""
-        self.call.note_sent(
-            target, cause=cause, why=why, key=self.call.keys.choose(target), subsystem=self._subsystem()
-        )
+        self.call.note_sent(target, cause=cause, why=why, key=self.call.choose_key(target), subsystem=self._subsystem())
 
     def _subsystem(self) -> str | None:
         intent = self.request.options.intent
