@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from bardo.call.attempts import Race
+from bardo.call.open import Race
 from bardo.call.upstream import UpstreamReply
 
 

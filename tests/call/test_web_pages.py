@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bardo.call.sending import is_page, page_text
+from bardo.call.upstream import is_page, page_text
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import bardo
 
 PACKAGE = Path(bardo.__file__).parent
 NAMED_BY = {
-    "call/sending.py": "the provider's row, or its base_url",
+    "call/upstream.py": "the provider's row, or its base_url",
     "batches/job_calls.py": "the provider's row, or its base_url",
     "services/facts/introspect/adapters.py": "the provider's row, or its base_url",
     "services/facts/list_models.py": "the provider's row, or its base_url",
@@ -51,7 +51,8 @@ def trees() -> list[tuple[str, ast.Module]]:
 def makes_calls(tree: ast.Module) -> bool:
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
     return any(
-        isinstance(node.func, ast.Name) and node.func.id == "Call" and any(one.arg == "url" for one in node.keywords)
+        "Call" in (getattr(node.func, "id", ""), getattr(node.func, "attr", ""))
+        and any(one.arg == "url" for one in node.keywords)
         for node in calls
     )
 

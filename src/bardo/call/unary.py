@@ -13,12 +13,12 @@ from msgspec.structs import replace
 
 from bardo.adapters.config.accounts import Account
 from bardo.adapters.stores.log.row import CallOutcome
-from bardo.call.attempts import Recovery
 from bardo.call.call import Call
 from bardo.call.client_login import ClientLogin, with_logins
+from bardo.call.open import Recovery
 from bardo.call.row import row_of, without_key, without_key_as_model
-from bardo.call.sending import send_wire
 from bardo.call.services import Services
+from bardo.call.upstream import send_wire
 from bardo.planning.route import Target
 from bardo.planning.token_counting import count_attempt
 from bardo.planning.unary import (

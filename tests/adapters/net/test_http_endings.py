@@ -360,7 +360,7 @@ def test_a_reply_that_said_all_gives_its_connection_back_when_its_end_comes() ->
 
 
 def test_a_reply_that_said_all_and_does_not_end_is_hung_up_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bardo.adapters.net.reply._END_SECONDS", 0.02)
+    monkeypatch.setattr("bardo.adapters.net.client._END_SECONDS", 0.02)
     connections: list[int] = []
     said_all = threading.Event()
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable
 import pytest
 
 from bardo.adapters.net.calls import Call
+from bardo.adapters.net.client import HttpReply
 from bardo.adapters.net.connection import HttpConnection, Incoming
-from bardo.adapters.net.reply import HttpReply
 from bardo.values.errors import InternalError, UpstreamTimeout
 
 HEAD = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from bardo.context.sessions import call_labels, labelled, plain_repository, session_of
-from bardo.surfaces.gateway.callers import ClientHead
-from bardo.surfaces.gateway.request_options import header_options
+from bardo.surfaces.gateway.callers import ClientHead, header_options
 from bardo.values.blocks import TextBlock
 from bardo.values.operations import EmbedRequest
 from bardo.values.request import BardoOptions, Message, Request

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from bardo.adapters.config.gateway import GatewaySettings
-from bardo.surfaces.gateway.callers import Access, caller_of, head_of, require_json
-from bardo.surfaces.gateway.request_options import with_headers
+from bardo.surfaces.gateway.callers import Access, caller_of, head_of, require_json, with_headers
 from bardo.values.errors import Forbidden, InvalidRequest, UnsupportedMediaType
 from bardo.values.request import Request
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
+from bardo.adapters.net.client import HttpReply
 from bardo.adapters.net.connection import Incoming
-from bardo.adapters.net.reply import HttpReply
 from bardo.simulators import Fault, Script, ToolCall, Turn
 from support.any_model import Simulator
 from support.gateway import House, house, model_of

@@ -13,7 +13,7 @@ import msgspec
 
 from bardo.adapters.net import problems
 from bardo.adapters.net.calls import Call, Deadlines, Reply
-from bardo.adapters.net.reply import read_bounded
+from bardo.adapters.net.client import read_bounded
 from bardo.values.errors import BardoError, InternalError
 
 

@@ -26,11 +26,10 @@ from bardo.dialects.batches.openai_client import BatchLine, decode_new_batch, li
 from bardo.dialects.openai_chat.completions import decode_completion, encode_completion
 from bardo.dialects.openai_responses.compaction import PURPOSE, is_triggered, with_summaries
 from bardo.surfaces.gateway.answer import Answer
-from bardo.surfaces.gateway.callers import caller_of, head_of
+from bardo.surfaces.gateway.callers import caller_of, head_of, header_options, with_headers
 from bardo.surfaces.gateway.context import GatewayContext, new_id
 from bardo.surfaces.gateway.files import batches_of, limit_of
 from bardo.surfaces.gateway.http import Receive, Scope, header, query_of
-from bardo.surfaces.gateway.request_options import header_options, with_headers
 from bardo.surfaces.gateway.routes import Route
 from bardo.values.errors import BardoError, InvalidRequest, NotStored, Overloaded, Unsupported
 from bardo.values.request import Request

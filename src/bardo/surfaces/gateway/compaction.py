@@ -38,10 +38,9 @@ from bardo.planning.route import Target
 from bardo.replies.forwarding import ClientModelEncoder, named_as_asked
 from bardo.replies.receipt import headers_of_calls
 from bardo.surfaces.gateway.answer import Answer, KeepAlive, ReplyStorage, run_until_disconnect
-from bardo.surfaces.gateway.callers import Caller, caller_of
+from bardo.surfaces.gateway.callers import Caller, caller_of, with_headers, with_trace
 from bardo.surfaces.gateway.context import GatewayContext, mistake, new_id
 from bardo.surfaces.gateway.http import Receive, Scope
-from bardo.surfaces.gateway.request_options import with_headers, with_trace
 from bardo.surfaces.gateway.routes import Route
 from bardo.values.blocks import UnknownBlock
 from bardo.values.degradation import Degradation, distinct

@@ -17,11 +17,10 @@ from bardo.dialects.openai_chat.completions import (
 )
 from bardo.replies.receipt import headers_of_calls
 from bardo.surfaces.gateway.answer import Answer, Draining, run_until_disconnect
-from bardo.surfaces.gateway.callers import Caller, caller_of
+from bardo.surfaces.gateway.callers import Caller, caller_of, with_headers
 from bardo.surfaces.gateway.context import GatewayContext
 from bardo.surfaces.gateway.generate import stream_replies
 from bardo.surfaces.gateway.http import Receive, Scope
-from bardo.surfaces.gateway.request_options import with_headers
 from bardo.surfaces.gateway.routes import Route
 from bardo.values.request import Request
 

@@ -20,11 +20,10 @@ from bardo.replies.forwarding import ClientModelEncoder, ForwardedModel, ReplyUp
 from bardo.replies.receipt import cost_headers, early_headers, late_headers
 from bardo.streams.eventstream import CONTENT_TYPE as EVENT_STREAM
 from bardo.surfaces.gateway.answer import Answer, Draining, KeepAlive, ReplyStorage, run_until_disconnect
-from bardo.surfaces.gateway.callers import Caller, caller_of
+from bardo.surfaces.gateway.callers import Caller, caller_of, with_headers, with_trace
 from bardo.surfaces.gateway.compaction import read_summaries
 from bardo.surfaces.gateway.context import GatewayContext, mistake
 from bardo.surfaces.gateway.http import Receive, Scope
-from bardo.surfaces.gateway.request_options import with_headers, with_trace
 from bardo.surfaces.gateway.routes import Route
 from bardo.values.errors import BardoError, InvalidRequest, Unsupported, shutdown_of
 from bardo.values.events import Event, Failed, Finish, Partial, ReplyStart, UsageUpdate

@@ -18,13 +18,12 @@ from bardo.services.facts.directory import Placement
 from bardo.services.facts.health_report import health_report
 from bardo.services.facts.model_list import find_model, listed_models, with_claude_names
 from bardo.surfaces.gateway.answer import Answer, run_until_disconnect
-from bardo.surfaces.gateway.callers import caller_of, head_of
+from bardo.surfaces.gateway.callers import caller_of, head_of, header_options, with_headers
 from bardo.surfaces.gateway.compaction import read_summaries
 from bardo.surfaces.gateway.context import GatewayContext
 from bardo.surfaces.gateway.http import Receive, Scope
 from bardo.surfaces.gateway.own_endpoints import sees_lessons_of
 from bardo.surfaces.gateway.own_replies import ReadyReply, RunningReply
-from bardo.surfaces.gateway.request_options import header_options, with_headers
 from bardo.surfaces.gateway.routes import Route
 from bardo.values.errors import Unavailable, UnknownRoute
 from bardo.values.operations import Embeddings, EmbedRequest, ModelInfo
