@@ -25,7 +25,6 @@ from bardo.planning.attempt import Attempt
 from bardo.planning.knowledge import Knowledge
 from bardo.planning.planner import asked_again, continued
 from bardo.planning.route import Target
-from bardo.reasoning.replay import is_only_text
 from bardo.replies.citations import SearchWeb
 from bardo.replies.kept_budget import ContinueThought
 from bardo.replies.own_calls import (
@@ -40,9 +39,8 @@ from bardo.replies.reply_stages import FoldStage
 from bardo.replies.typed_answer import RetryRequest, SlowWork
 from bardo.replies.typed_validation import added
 from bardo.streams.stage import Stage
-from bardo.values.blocks import ReplyBlock
 from bardo.values.errors import BardoError
-from bardo.values.events import Event, Failed, Finish, UsageUpdate
+from bardo.values.events import Event, Failed, UsageUpdate
 from bardo.values.fold import ResponseFold
 from bardo.values.request import Message, Request
 from bardo.values.response import Response
@@ -228,74 +226,6 @@ class AnswerStepRunner:
             if self._again is not None:
                 self._again.learn_start()
                 await self._again.close()
-
-
-_MOST_TIMES_KEPT = 16
-"""A reply may bring opaque state after its finish, in a few more reads; each of several choices has a finish."""
-
-
-class ReasoningKeeper:
-    """Keeps the reasoning of one reply for the turns to come, before its client learns that the reply is over, and may go on."""
-
-    _kept: tuple[ReplyBlock, ...] = ()
-    _times_kept = 0
-    _came_later = False
-
-    def __init__(self, call: Call, request: Request) -> None:
-        self._call = call
-        self._request = request
-
-    @property
-    def has_kept(self) -> bool:
-        """Whether something of the reply was kept: then whatever follows is kept too."""
-        return bool(self._kept)
-
-    def is_due(self, events: Sequence[Event]) -> bool:
-        """Whether a reply has to be kept before its client gets these events: it may be over with them."""
-        if self._kept:
-            return bool(events)
-        for event in events:  # noqa: SIM110 - asked at every read of a stream, where a loop costs half of what `any` does.
-            if type(event) is Finish:
-                return True
-        return False
-
-    async def keep(self, reader: ReplyReader, attempt: Attempt) -> None:
-        """Keep the reply as far as it has come.
-
-        Keeping it costs the length of the reply. One that goes on for long after its finish is kept a few times, and again at its end.
-        """
-        if self._times_kept >= _MOST_TIMES_KEPT:
-            self._came_later = True
-            return
-        self._times_kept += 1
-        await self._keep(reader, attempt)
-
-    async def keep_rest(self, reader: ReplyReader, attempt: Attempt) -> None:
-        """Keep what came after the last time that the reply was kept."""
-        if self._came_later:
-            await self._keep(reader, attempt)
-
-    async def _keep(self, reader: ReplyReader, attempt: Attempt) -> None:
-        if not reader.holds_all:
-            return  # A reply that is too long to be held is not remembered.
-        response, shown = reader.response_with_reasoning(), None
-        if response.blocks == self._kept:
-            return
-        self._kept = response.blocks
-        call, replay = self._call, self._call.services.replay
-        if replay is None or is_only_text(response, self._request):
-            return
-        if call.layers is not None and call.layers.masks:
-            response, shown = call.layers.as_said(response), call.layers.as_shown(response)
-        await replay.remember(
-            response,
-            self._request,
-            attempt,
-            call.tenant,
-            reply=call.request_id,
-            fields=reader.fields_to_return(),
-            shown=shown,
-        )
 
 
 def keep_episode(

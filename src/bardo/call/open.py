@@ -36,7 +36,6 @@ from bardo.reasoning.replay import NOTHING
 from bardo.routing.cascade import EscalatedCall
 from bardo.routing.health import Latency
 from bardo.services.facts.directory import Placement
-from bardo.services.facts.server_choice import has_servers
 from bardo.values.attempts import AttemptCause
 from bardo.values.degradation import Degradation
 from bardo.values.errors import BardoError, InvalidRequest, RequiredFieldRefused, UpstreamTimeout
@@ -220,7 +219,7 @@ async def _begin(
         live.call.use_logins(logins)
     if admit is not None:
         placed = await admit(request, placed)
-    if has_servers(placed.targets):
+    if placed.has_servers:
         placed = await services.routing.servers.at_servers(placed, request, call.tenant, every=warms)
     if placed.skipped:
         request = msgspec.structs.replace(request, degraded=(*request.degraded, *placed.skipped))

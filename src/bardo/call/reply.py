@@ -12,7 +12,7 @@ from bardo.adapters.config.accounts import Account
 from bardo.adapters.stores.log.row import CallOutcome, RunningUsage
 from bardo.call.call import Call, subsystem_of
 from bardo.call.client_login import ClientLogin
-from bardo.call.ending import AnswerStepRunner, ReasoningKeeper, keep_episode, reply_to_keep
+from bardo.call.ending import AnswerStepRunner, keep_episode, reply_to_keep
 from bardo.call.row import row_of_reply
 from bardo.call.services import Services
 from bardo.call.stored import StalePlace
@@ -23,6 +23,7 @@ from bardo.planning.forwarded import PassedHeaders
 from bardo.planning.knowledge import BUILTIN, Knowledge
 from bardo.planning.typed_answer import AnswerValidator
 from bardo.planning.workloads import Verification, is_judged
+from bardo.reasoning.replay import is_only_text
 from bardo.replies.forwarding import ReplyUpdate
 from bardo.replies.receipt import CallFacts, extension, with_earlier_calls, with_receipt
 from bardo.replies.reply_reader import ReplyReader
@@ -31,15 +32,82 @@ from bardo.services.facts.event_feed import ProgressPublisher
 from bardo.services.facts.failover import StaleReply
 from bardo.structured import Provenance
 from bardo.values.attempts import AttemptCause
+from bardo.values.blocks import ReplyBlock
 from bardo.values.degradation import Degradation
 from bardo.values.errors import BardoError, InternalError, ProviderError, shutdown_of
-from bardo.values.events import Degraded, Event, Extension, UsageUpdate
+from bardo.values.events import Degraded, Event, Extension, Finish, UsageUpdate
 from bardo.values.request import Request
 from bardo.values.response import Response
 from bardo.values.usage import CallCost
 
 if TYPE_CHECKING:
     from bardo.services.pipeline.call_layers import CallLayers
+
+
+_MOST_TIMES_KEPT = 16
+"""A reply may bring opaque state after its finish, in a few more reads; each of several choices has a finish."""
+
+
+class ReasoningKeeper:
+    """Keeps the reasoning of one reply for the turns to come, before its client learns that the reply is over, and may go on."""
+
+    _kept: tuple[ReplyBlock, ...] = ()
+    _times_kept = 0
+    _came_later = False
+
+    def __init__(self, call: Call, request: Request) -> None:
+        self._call = call
+        self._request = request
+
+    @property
+    def has_kept(self) -> bool:
+        """Whether something of the reply was kept: then whatever follows is kept too."""
+        return bool(self._kept)
+
+    def is_due(self, events: Sequence[Event]) -> bool:
+        """Whether a reply has to be kept before its client gets these events: it may be over with them."""
+        if self._kept:
+            return bool(events)
+        for event in events:  # noqa: SIM110 - asked at every read of a stream, where a loop costs half of what `any` does.
+            if type(event) is Finish:
+                return True
+        return False
+
+    async def keep(self, reader: ReplyReader, attempt: Attempt) -> None:
+        """Keep the reply as far as it has come.
+
+        Keeping it costs the length of the reply. One that goes on for long after its finish is kept a few times, and again at its end.
+        """
+        if self._times_kept >= _MOST_TIMES_KEPT:
+            self._came_later = True
+            return
+        self._times_kept += 1
+        if not reader.holds_all:
+            return  # A reply that is too long to be held is not remembered.
+        response, shown = reader.response_with_reasoning(), None
+        if response.blocks == self._kept:
+            return
+        self._kept = response.blocks
+        call, replay = self._call, self._call.services.replay
+        if replay is None or is_only_text(response, self._request):
+            return
+        if call.layers is not None and call.layers.masks:
+            response, shown = call.layers.as_said(response), call.layers.as_shown(response)
+        await replay.remember(
+            response,
+            self._request,
+            attempt,
+            call.tenant,
+            reply=call.request_id,
+            fields=reader.fields_to_return(),
+            shown=shown,
+        )
+
+    async def keep_rest(self, reader: ReplyReader, attempt: Attempt) -> None:
+        """Keep what came after the last time that the reply was kept."""
+        if self._came_later:
+            self._times_kept = _MOST_TIMES_KEPT - 1
+            await self.keep(reader, attempt)
 
 
 class LiveReply:

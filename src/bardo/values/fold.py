@@ -438,17 +438,12 @@ class ResponseFold:
     def response(self) -> Response:
         """Return the reply as far as it has come. May be called at any time."""
         if self._made is None:
-            self._made = self._make()
+            first, *others = [self._choices[number] for number in sorted(self._choices)] or [GrowingChoice()]
+            made = self._one(first)
+            if others:
+                made = msgspec.structs.replace(made, alternatives=tuple([self._one(other) for other in others]))
+            self._made = made
         return self._made
-
-    def _make(self) -> Response:
-        if not self._choices:
-            return self._one(GrowingChoice())
-        first, *others = sorted(self._choices)
-        response = self._one(self._choices[first])
-        if not others:
-            return response
-        return msgspec.structs.replace(response, alternatives=tuple([self._one(self._choices[one]) for one in others]))
 
     def _one(self, choice: GrowingChoice) -> Response:
         begun: list[ReplyBlock] = []

@@ -14,8 +14,7 @@ import pytest
 from bardo.adapters.config.settings import Settings
 from bardo.adapters.net.client import HttpTransport
 from bardo.adapters.net.keys import Keyring
-from bardo.call.ending import _MOST_TIMES_KEPT, ReasoningKeeper
-from bardo.call.reply import LiveReply
+from bardo.call.reply import _MOST_TIMES_KEPT, LiveReply, ReasoningKeeper
 from bardo.services.facts.directory import ProviderDirectory
 from bardo.values.blocks import Opaque
 from bardo.values.events import ContentChunk, Event, Finish, OpaqueState, ThinkChunk

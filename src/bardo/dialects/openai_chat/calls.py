@@ -138,14 +138,14 @@ _OLDER, _NEWER = "function_call", "tool_calls"
 class CallReader:
     """Reads the calls; `open_block` is shared with whatever reads the rest of the choice."""
 
-    __slots__ = ("_calls", "_older", "_open", "_slots", "_waiting", "lacks_ids")
+    __slots__ = ("_calls", "_older", "_open", "_slots", "lacks_ids", "waiting")
 
     def __init__(self, open_block: OpenBlock) -> None:
         self._open = open_block
         self._slots: dict[int | str, _Call] = {}
         self._calls: dict[int, _Call] = {}
         # The call that has not started for want of its id or name.
-        self._waiting: _Call | None = None
+        self.waiting: _Call | None = None
         # Whether an entry of `tool_calls` came without its id; the older `function_call` has none.
         self.lacks_ids = False
         self._older: _Call | None = None
@@ -154,11 +154,6 @@ class CallReader:
     def any(self) -> bool:
         """Whether the model called a tool."""
         return bool(self._calls)
-
-    @property
-    def waiting(self) -> bool:
-        """Whether a call has not started for want of its id or name."""
-        return self._waiting is not None
 
     def take(self, delta: ReplyMessage) -> list[Event]:
         """Take the calls of one delta or message."""
@@ -176,8 +171,8 @@ class CallReader:
         return events
 
     def settle(self) -> list[Event]:
-        """Start the call that waits, with what is known of it."""
-        call, self._waiting = self._waiting, None
+        """Start the call that waits, where one does, with what is known of it."""
+        call, self.waiting = self.waiting, None
         if call is None:
             return []
         self._open.changes.count += 1
@@ -185,7 +180,7 @@ class CallReader:
 
     def close(self, *, complete: bool) -> list[Event]:
         """Begin the call that waits, and end every call of a reply that is `complete`."""
-        events = self.settle()
+        events = [] if self.waiting is None else self.settle()
         for call in self._calls.values() if complete else ():
             if not call.ended:
                 call.ended = True
@@ -234,10 +229,10 @@ class CallReader:
         call.id, call.name = call.id or piece.id, call.name or piece.name
         if not call.started:
             self._open.changes.count += 1
-            if self._waiting is None and not (call.id and call.name):
-                self._waiting = call
+            if self.waiting is None and not (call.id and call.name):
+                self.waiting = call
             else:
-                self._waiting = None
+                self.waiting = None
                 events += self._start(call, signed=bool(piece.states))
         return [*events, *self._add(call, piece, _OLDER if slot == _OLDER else _NEWER)]
 

@@ -165,7 +165,7 @@ class ChatDecoder(PlainReplyDecoder, RepeatingDecoder, SwitchableDecoder, Return
     def waits(self) -> bool:
         """Whether a call waits for its id."""
         for reader in self._choices.values():  # noqa: SIM110
-            if reader.calls.waiting:
+            if reader.calls.waiting is not None:
                 return True
         return False
 
@@ -251,31 +251,27 @@ class ChatDecoder(PlainReplyDecoder, RepeatingDecoder, SwitchableDecoder, Return
             if choice is None or (choice.others is not None and choice.others.get("delta")):
                 error = error or self._malformed("no choice", decode_leniently(data)["choices"][position])
                 continue
-            events += self._choice(choice, position, frame.kind)
+            number = position if choice.index is None else choice.index
+            reader = self._choices.get(number)
+            if reader is None:
+                returns = self._returns_details
+                reader = self._choices[number] = ChoiceReader(number, self._changes, returns_details=returns)
+            delta, message = choice.delta, choice.message
+            # Perplexity sends both: its whole replies hold an empty delta, and its frames repeat the message so far.
+            if message is not None and (delta is None or (frame.kind == "chat.completion" and not reader.begun)):
+                self._whole = True
+                events += reader.take(choice, message, whole=True)
+            else:
+                events += reader.take(choice, delta or _NOTHING, whole=False)
             if len(self._choices) > MAX_CHOICES:
-                message = f"the reply has more than {MAX_CHOICES} choices"
-                return [*events, *self._fail(MalformedReply(message, provider=self._provider))]
+                too_many = f"the reply has more than {MAX_CHOICES} choices"
+                return [*events, *self._fail(MalformedReply(too_many, provider=self._provider))]
             if choice.error or choice.others is not None:
                 error = error or error_in_reply(choice, self._provider)
         events += self._about.fields(frame)
         if frame.choices is None and error is None:
             error = self._without_choices(frame, data)
         return events + self._fail(error) if error is not None else events
-
-    def _choice(self, choice: Choice, position: int, kind: str | None) -> list[Event]:
-        reader = self._reader_of(position if choice.index is None else choice.index)
-        delta, message = choice.delta, choice.message
-        # Perplexity sends both: its whole replies hold an empty delta, and its frames repeat the message so far.
-        if message is not None and (delta is None or (kind == "chat.completion" and not reader.begun)):
-            self._whole = True
-            return reader.take(choice, message, whole=True)
-        return reader.take(choice, delta or _NOTHING, whole=False)
-
-    def _reader_of(self, number: int) -> ChoiceReader:
-        reader = self._choices.get(number)
-        if reader is None:
-            reader = self._choices[number] = ChoiceReader(number, self._changes, returns_details=self._returns_details)
-        return reader
 
     def _without_choices(self, frame: Reply, data: bytes) -> ProviderError | None:
         """Return what is wrong with a frame that has no list of choices; None where it may do without."""
@@ -365,7 +361,7 @@ class ChoiceReader:
     def _enter(self, kind: Kind) -> list[Event]:
         if self._open.kind == kind != "":
             return []
-        waiting = self.calls.settle() if self.calls.waiting else []
+        waiting = [] if self.calls.waiting is None else self.calls.settle()
         return waiting + self._open.enter(kind)
 
     def _text(self, text: str) -> list[Event]:
@@ -374,7 +370,7 @@ class ChoiceReader:
         return events
 
     def _add_reasoning(self, text: str, field: str) -> list[Event]:
-        waiting = self.calls.settle() if self.calls.waiting else []
+        waiting = [] if self.calls.waiting is None else self.calls.settle()
         return waiting + self._thinking.plain(text, field)
 
     def _unknown(self, value: object) -> list[Event]:
@@ -552,7 +548,20 @@ class ReplyFieldsReader:
 
     def fields(self, frame: Reply) -> list[Event]:
         """Tell the usage, and whatever else is new."""
-        new = self._new_fields(frame)
+        values, known = _carried_of_reply(frame), self._fields
+        fields: JsonObject = {}
+        new: JsonObject = {}
+        if values != self._latest:
+            self._latest = values
+            fields = {name: value for name, value in zip(_CARRIED, values, strict=True) if value is not UNSET}
+        if frame.others is not None:
+            fields.update((name, value) for name, value in frame.others.items() if name not in _READ)
+        for name, value in fields.items():
+            if name not in known or known[name] != value:
+                new[name] = _grown(known[name], value) if name in known else value
+                known[name] = value
+        events: list[Event] = [ReplyFields(NAME, new)] if new else []
+
         google = google_counts(frame)
         if google is not None:
             self._google = google
@@ -560,40 +569,20 @@ class ReplyFieldsReader:
         if isinstance(raw, dict):
             self._raw = raw
         elif google is None or self._raw is None:
-            return new
-        return new + self._usage_of()
-
-    def _new_fields(self, frame: Reply) -> list[Event]:
-        values = _carried_of_reply(frame)
-        fields: JsonObject = {}
-        if values != self._latest:
-            self._latest = values
-            fields = {name: value for name, value in zip(_CARRIED, values, strict=True) if value is not UNSET}
-        if frame.others is not None:
-            fields.update((name, value) for name, value in frame.others.items() if name not in _READ)
-        if not fields:
-            return []
-        known, new = self._fields, {}
-        for name, value in fields.items():
-            if name not in known or known[name] != value:
-                new[name] = _grown(known[name], value) if name in known else value
-                known[name] = value
-        return [ReplyFields(NAME, new)] if new else []
-
-    def _usage_of(self) -> list[Event]:
+            return events
         usage, doubts = decode_usage(
             self._raw or {},
             excludes_reasoning=self._excludes_reasoning,
-            cost=self._fields.get("cost"),
-            tier=self._fields.get("service_tier"),
+            cost=known.get("cost"),
+            tier=known.get("service_tier"),
             google=self._google,
         )
         if self._usage is not None:
             usage = _filled(usage, self._usage)
-        if usage == self._usage:
-            return []
-        self._usage = usage
-        return [UsageUpdate(usage), *map(Degraded, doubts)]
+        if usage != self._usage:
+            self._usage = usage
+            events += (UsageUpdate(usage), *map(Degraded, doubts))
+        return events
 
 
 _LARGEST_TIME = 1 << 53

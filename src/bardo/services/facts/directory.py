@@ -112,6 +112,14 @@ class Placement(msgspec.Struct, frozen=True):
     route: RouteRecord | None = None
     meant: str = ""
 
+    @property
+    def has_servers(self) -> bool:
+        """Whether one of the targets has several addresses of which none was chosen yet."""
+        for target in self.targets:  # noqa: SIM110 - asked for every call, where a loop costs half of what `any` does.
+            if target.provider.addresses and not target.provider.address:
+                return True
+        return False
+
 
 class ProviderDirectory:
     """The providers in order, with the models each is known to serve.

@@ -47,14 +47,6 @@ class ServerFacts(Protocol):
     def note_loss(self, provider: Provider) -> None: ...
 
 
-def has_servers(targets: Sequence[Target]) -> bool:
-    """Whether one of the targets has several addresses of which none was chosen yet."""
-    for target in targets:  # noqa: SIM110 - asked for every call, where a loop costs half of what `any` does.
-        if target.provider.addresses and not target.provider.address:
-            return True
-    return False
-
-
 class ServerChoice:
     """Puts the servers of a provider in order. `watch` is the clock of `health`, `facts` asks servers of their models."""
 
@@ -71,7 +63,7 @@ class ServerChoice:
 
         They are the first four, or all where a layer chooses among them (`every`).
         """
-        if not has_servers(placed.targets):
+        if not placed.has_servers:
             return placed
         head = conversation_head(request, tenant)
         targets: list[Target] = []
