@@ -12,8 +12,7 @@ import msgspec
 from bardo.catalog.load import builtin
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
-from bardo.replies.frames import open_framing
-from bardo.replies.reply_reader import ReplyReader
+from bardo.replies.reply_reader import ReplyReader, open_framing
 from bardo.values.events import Event, ReplyStart
 from bardo.values.request import Request
 from bardo.values.wire import Arrival

@@ -15,7 +15,7 @@ import pytest
 from bardo.dialects import DIALECTS, dialect
 from bardo.dialects.shared.declaration import ReplyDeclaration, is_empty
 from bardo.replies.citations import citation_form
-from bardo.replies.frames import open_framing
+from bardo.replies.reply_reader import open_framing
 from bardo.values.events import Degraded
 from conformance.replies import ALL, Reply, in_fewer_pieces, reply_of, row_of, written_stream, written_whole
 from recordings import RECORDINGS, Recording, each_recording

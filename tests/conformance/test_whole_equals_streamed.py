@@ -12,8 +12,8 @@ import pytest
 from bardo.dialects import dialect
 from bardo.replies.citations import citations_between
 from bardo.replies.reply_reader import ReplyReader
-from bardo.replies.reply_stages import WithoutReasoning
-from bardo.replies.translation_stages import ForeignContent, ThinkingInTags, WithoutUnasked
+from bardo.replies.reply_stages import ThinkingInTags, WithoutReasoning, WithoutUnasked
+from bardo.replies.translation_stages import ForeignContent
 from bardo.streams.stage import Stage
 from bardo.values.blocks import Carried, Opaque, ReasoningBlock, TextBlock, ToolCallBlock
 from bardo.values.events import (

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from bardo.replies.frames import events_of_broken_body
-from bardo.replies.reply_reader import ReplyReader
+from bardo.replies.reply_reader import ReplyReader, events_of_broken_body
 from bardo.replies.written_tokens import WrittenTokens
 from bardo.surfaces.library.decoding import provider_row
 

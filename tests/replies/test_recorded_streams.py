@@ -14,7 +14,8 @@ from bardo.reasoning.control import observation
 from bardo.replies.citations import citations_between
 from bardo.replies.forwarding import Forwarding, ReplyUpdate
 from bardo.replies.reply_reader import ReplyReader
-from bardo.replies.translation_stages import ForeignContent, WithoutUnasked
+from bardo.replies.reply_stages import WithoutUnasked
+from bardo.replies.translation_stages import ForeignContent
 from bardo.streams.stage import Stage
 from bardo.values.events import ContentChunk, Event, RefusalChunk, ReplyStart, ThinkChunk
 from bardo.values.fold import ResponseFold

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bardo.replies.translation_stages import ThinkingInTags, WithoutUnasked, thinking_stage
+from bardo.replies.reply_stages import ThinkingInTags, WithoutUnasked, thinking_stage
 from bardo.values.blocks import Opaque
 from bardo.values.events import (
     ContentChunk,

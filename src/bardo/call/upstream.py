@@ -36,12 +36,11 @@ from bardo.planning.typed_answer import AnswerValidator
 from bardo.reasoning.undecided import closes_unopened
 from bardo.replies.citations import SearchFunction
 from bardo.replies.forwarding import Forwarding, ReplyUpdate
-from bardo.replies.frames import is_token
 from bardo.replies.kept_budget import BudgetedAnswer, BudgetStage
 from bardo.replies.own_calls import OwnCallsAnswer, ToolSearchFunction
-from bardo.replies.reply_reader import ReplyReader
-from bardo.replies.reply_stages import FoldStage
-from bardo.replies.translation_stages import stages_of_translation, thinking_stage
+from bardo.replies.reply_reader import ReplyReader, is_token
+from bardo.replies.reply_stages import FoldStage, thinking_stage
+from bardo.replies.translation_stages import stages_of_translation
 from bardo.replies.typed_answer import TypedAnswer, typed_answer
 from bardo.replies.written_tokens import time_stages
 from bardo.routing.rest_headers import parse_wait, rest_seconds

@@ -140,14 +140,14 @@ def _agent_patterns() -> tuple[tuple[str, re.Pattern[str], tuple[str, ...]], ...
 
 
 def _told_repository(headers: dict[str, str], fields: dict[str, Any] | None) -> str:
-    for row in repository_rows():
-        value: Any = headers.get(row.header) if row.header else fields
-        for name in row.field.split(".") if row.field else ():
+    for header, field, path in _repository_places():
+        value: Any = headers.get(header) if header else fields
+        for name in field:
             value = value.get(name) if isinstance(value, dict) else None
         if not isinstance(value, str) or not value or len(value) > _MOST_METADATA:
             continue
         try:
-            found = _first_text(msgspec.json.decode(value), row.path.split("."))
+            found = _first_text(msgspec.json.decode(value), path)
         except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
             continue
         if found:
@@ -155,7 +155,16 @@ def _told_repository(headers: dict[str, str], fields: dict[str, Any] | None) -> 
     return ""
 
 
-def _first_text(value: Any, path: list[str]) -> str:
+@cache
+def _repository_places() -> tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...]:
+    """Return the headers and fields in which agents say in which repository they work, and where in them."""
+    return tuple(
+        (row.header, tuple(row.field.split(".")) if row.field else (), tuple(row.path.split(".")))
+        for row in repository_rows()
+    )
+
+
+def _first_text(value: Any, path: tuple[str, ...]) -> str:
     """Return the first text at a path in JSON; `*` is any name of an object."""
     if not path:
         return value if isinstance(value, str) else ""
