@@ -353,11 +353,13 @@ class Allowance:
         windows = [limit for name, limit in self.limits.named() if name in WINDOWS and limit is not None]
         self._until = min(next_day(now), int(now) + LEASE_SECONDS if windows else next_day(now))
 
-    def remaining(self, name: LimitName) -> int | None:
-        """Return about how much of a limit is left for all processes; None where there is no such limit, or nothing was leased yet."""
-        place = [one for one, _ in self.limits.named()].index(name)
-        gauge = self._current[place]
-        return None if gauge is None or name not in self.left else max(0, self.left[name] + gauge.held - gauge.used)
+    def remaining(self) -> dict[LimitName, int]:
+        """Return about how much of each limit is left for all processes, of those of which something was leased."""
+        return {
+            name: max(0, self.left[name] + gauge.held - gauge.used)
+            for (name, _), gauge in zip(self.limits.named(), self._current, strict=True)
+            if gauge is not None and name in self.left
+        }
 
     def spare_nanos(self) -> int | None:
         """Return about how much money is left for all processes, below 0 where too much was used; None where that is not limited."""

@@ -40,9 +40,12 @@ BardoError
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal
 
 from bardo.values.context_overflow import Overflow, find_overflow
+
+_CAPITAL = re.compile("[A-Z]")
 
 Kind = Literal[
     "invalid_request",
@@ -102,8 +105,7 @@ class BardoError(Exception):
     @property
     def code(self) -> str:
         """A stable machine-readable name: the class name in snake case."""
-        name = type(self).__name__
-        return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("_")
+        return _CAPITAL.sub(r"_\g<0>", type(self).__name__).lstrip("_").lower()
 
     def __str__(self) -> str:
         return f"{self.message} ({self.hint})" if self.hint else self.message

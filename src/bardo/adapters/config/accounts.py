@@ -60,7 +60,8 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     def has_budget(self) -> bool:
         """Whether the money of its calls is limited."""
         limits = self.limits
-        return any(one is not None for one in (limits.usd_per_day, limits.usd_per_month, limits.usd_per_session))
+        by_time = limits.usd_per_day is not None or limits.usd_per_month is not None
+        return by_time or limits.usd_per_session is not None
 
     def may_ask(self, *names: str) -> bool:
         """Whether one of the names of a model is allowed."""

@@ -180,7 +180,8 @@ class Keyring:
         configured = [*providers]
         rows = [*(provider.row for provider in configured), *builtin().providers]
         names = {variable for row in rows for variable in row.key_variables} | aws.SECRET_VARIABLES
-        found = [value.strip() for name in names if (value := self._environment.get(name))]
+        # A variable that is not set takes the environment of a process as long to say as ten that are.
+        found = [self._environment.get(name, "").strip() for name in self._environment if name in names]
         for provider in configured:
             for url in provider.base_urls:
                 found += secret_values(provider.row.headers, url)

@@ -165,10 +165,6 @@ class Accounts:
         except DatabaseProblem as problem:
             raise _away("what is left of the limits of this key is not known now") from problem
 
-    def admit_now(self, account: Account, facts: CallFacts) -> bool:
-        """Let a call through where that needs no waiting, and return whether it was."""
-        return self._admissions is None or self._admissions.admit_now(account, facts) is not None
-
     def watch(self, request_id: str, call: RunningCall) -> None:
         """Count what a call takes while its reply is read, where its key has limits."""
         if self._admissions is not None:
@@ -191,14 +187,10 @@ class Accounts:
     def remaining(self, account: Account) -> Mapping[str, tuple[int, int]]:
         """Return the limits of a minute of a key, and about how much is left of each, as far as this process knows."""
         allowance = None if self._admissions is None else self._admissions.allowance(account)
-        if allowance is None:
-            return {}
-        found = {}
-        for name, limit in account.limits.named():
-            left = None if limit is None else allowance.remaining(name)
-            if limit is not None and left is not None:
-                found[str(name)] = (limit, left)
-        return found
+        left = {} if allowance is None else allowance.remaining()
+        return {
+            name: (limit, left[name]) for name, limit in account.limits.named() if limit is not None and name in left
+        }
 
     async def usage(self, account: Account) -> KeyUsage:
         """Return what a key has used, and what it may. Raises Unavailable where that cannot be read."""

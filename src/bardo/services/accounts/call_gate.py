@@ -67,8 +67,7 @@ class CallGate:
             if not free and (account.has_budget or account.limits.tokens_per_minute is not None):
                 long = size_of(request) if isinstance(request, Request) else 0
                 facts = await run_by_size(long, partial(self.facts, account, request, placed.targets, facts))
-            if not self.accounts.admit_now(account, facts):
-                await self.accounts.admit(account, facts)
+            await self.accounts.admit(account, facts)
         return placed
 
     def facts(
