@@ -310,9 +310,9 @@ class LiveReply:
         assert upstream is not None
         while (update := await upstream.next_update()) is not None:
             if self._is_due(update):
-                await self._reasoning.keep(self.reader, self.attempt)
+                await self._reasoning.keep(upstream.reader, upstream.attempt)
             yield update
-        await self._reasoning.keep_rest(upstream.reader, self.attempt)
+        await self._reasoning.keep_rest(upstream.reader, upstream.attempt)
         if upstream.answer is not None:
             async for update in self._finish_answer(upstream.answer, upstream):
                 yield update

@@ -636,7 +636,7 @@ class ReplyReader:
 
     def _read(self, frames: Sequence[Frame]) -> list[EventsAndBytes]:
         """Read frames until one breaks the reply, or ends it. Frames that hold nothing but a piece of text pass the stages together."""
-        decoder = self._decoder
+        decoder, plain_decoder = self._decoder, self._plain_decoder
         pieces: list[EventsAndBytes] = []
         texts: list[Event] = []
         raw: list[bytes] = []
@@ -645,7 +645,13 @@ class ReplyReader:
                 break
             if not self._streamed:
                 self._body = frame.data
-            readable, decoded = self._decoded(frame)
+            plain = (
+                plain_decoder.read_plain(frame.raw) if plain_decoder is not None and frame.data is frame.raw else None
+            )
+            if plain is not None:
+                readable, decoded = frame, plain
+            else:
+                readable, decoded = self._mended(frame) if self._forward else (frame, decoder.feed(frame))
             if decoded and not self.has_token:
                 self._note_beginning(decoded)
             # A frame is looked at by itself where it may quote a secret.
@@ -661,23 +667,18 @@ class ReplyReader:
             pieces.append(self._passed(texts, Frame(None, raw=b"".join(raw))))
         return pieces
 
-    def _decoded(self, frame: Frame) -> tuple[Frame, Sequence[Event]]:
+    def _mended(self, frame: Frame) -> tuple[Frame, Sequence[Event]]:
         """Return a frame as its client gets it, and its events; at the first that is mended, also the one that tells so."""
-        decoder, plain_decoder = self._decoder, self._plain_decoder
-        if plain_decoder is not None:
-            plain = plain_decoder.read_plain(frame.raw) if frame.data is frame.raw else None
-            if plain is None and self._forward and frame.alone:
-                plain = plain_decoder.read_plain_frame(frame)
+        if self._plain_decoder is not None and frame.alone:
+            plain = self._plain_decoder.read_plain_frame(frame)
             if plain is not None:
                 return frame, plain
-        if not self._forward:
-            return frame, decoder.feed(frame)
         readable = sound(frame)
         tells = readable.data is not frame.data and not self._told_repaired
         self._told_repaired = self._told_repaired or tells
         if self._fill_ids is not None:
             readable = self._fill_ids.feed(readable)
-        decoded = decoder.feed(readable)
+        decoded = self._decoder.feed(readable)
         return readable, [*decoded, REPAIRED] if tells else decoded
 
     def _note_beginning(self, events: Sequence[Event]) -> None:
