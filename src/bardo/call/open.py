@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -64,6 +64,8 @@ class CallOptions(NamedTuple):
     """Why nothing is sent; None where the call may go on."""
     login: ClientLogin | None = None
     """The client's own credential, for providers that ask for one."""
+    is_first: bool = True
+    """Whether no call of the same cascade was made before: else it is no further request of the client either."""
 
     def of_judge(self) -> CallOptions:
         """Return how the judge is asked: by a call of the same client, without its login."""
@@ -144,6 +146,9 @@ async def _open_one(
     if call.client_key or call.login is not None:
         known = call.account is not None
         request = without_key_as_model(request, call.client_key, is_known=known, login=call.login)
+    if earlier:
+        # What answers next in a cascade is not what the client asked.
+        call = call._replace(is_first=False)
     rules = services.client_keys.rules(call.client_key)
     found = services.directory.found(request.model)
     if rules or found.steps:
@@ -160,8 +165,7 @@ async def _open_one(
         if call.judge is None
         else partial(verify, call.judge, partial(_open_one, services, call.of_judge()), services.routing.find),
         awaits_verdict=judged,
-        # What answers next in a cascade is not what the client asked.
-        login=None if earlier else call.login,
+        login=call.login if call.is_first else None,
     )
     if judged:
         services.routing.await_verdict(live.request_id)
@@ -189,12 +193,10 @@ async def _begin(
     services: Services, live: LiveReply, request: Request, call: CallOptions, earlier: tuple[EscalatedCall, ...]
 ) -> None:
     """Find who is asked, admit the caller, run the layers, recall earlier thinking, plan, and attempt until a reply has begun."""
-    admit = _admission(services, live, call, first=not earlier)
     if call.local is not None:
         # A tick that needs no model.
         local = call.local
-        if admit is not None:
-            await admit(local.request, Placement(targets=(local.target,)), free=True)
+        await _admit(services, live, call, local.request, Placement(targets=(local.target,)), free=True)
         attempt = plan(local.request, local.target, may_forward=False)
         await live.begin_kept(msgspec.structs.replace(attempt, route=local.route), BUILTIN, local.reply)
         return
@@ -206,7 +208,7 @@ async def _begin(
     warms = layers is not None and layers.plan.has("affinity")
     if pipeline is not None and layers is not None:
         live.call.use_layers(layers)
-        request = await pipeline.before_route(layers, request, partial(_answer_with_kept, services, live, call, admit))
+        request = await pipeline.before_route(layers, request, partial(_answer_with_kept, services, live, call))
         if layers.answer is not None:
             return
         session = layers.session if warms else ""
@@ -217,8 +219,7 @@ async def _begin(
     if CLIENT in [one.provider.row.auth for one in placed.targets]:
         placed, logins = with_logins(placed, live.call.login, services.directory.providers, request.dialect)
         live.call.use_logins(logins)
-    if admit is not None:
-        placed = await admit(request, placed)
+    placed = await _admit(services, live, call, request, placed)
     if placed.has_servers:
         placed = await services.routing.servers.at_servers(placed, request, call.tenant, every=warms)
     if placed.skipped:
@@ -271,39 +272,30 @@ async def _begin(
     answered.drop_sent_body()
 
 
-class _Admit(Protocol):
-    """Asks whether a call is within the limits of its key, and returns who may be asked."""
-
-    def __call__(self, request: Request, placed: Placement, *, free: bool = False) -> Awaitable[Placement]: ...
-
-
-def _admission(services: Services, live: LiveReply, call: CallOptions, *, first: bool) -> _Admit | None:
-    """Return what asks whether the call of a key is within its limits; None for a call without a key."""
+async def _admit(
+    services: Services, live: LiveReply, call: CallOptions, request: Request, placed: Placement, *, free: bool = False
+) -> Placement:
+    """Return who may be asked, once the call of a key is within its limits. Raises Forbidden, RateLimited and OverBudget."""
     gate, account = services.gate, call.account
     if gate is None or account is None:
-        return None
-
-    async def admit(request: Request, placed: Placement, *, free: bool = False) -> Placement:
-        requests, slots = 1 if first and not call.judges else 0, 0 if call.judges else 1
-        placed = await gate.admit(
-            account,
-            request,
-            placed,
-            live.request_id,
-            requests=requests,
-            slots=slots,
-            session=live.call.labels.session,
-            free=free,
-        )
-        if request.stream:
-            gate.accounts.watch(live.request_id, live)
         return placed
-
-    return admit
+    placed = await gate.admit(
+        account,
+        request,
+        placed,
+        live.request_id,
+        requests=1 if call.is_first and not call.judges else 0,
+        slots=0 if call.judges else 1,
+        session=live.call.labels.session,
+        free=free,
+    )
+    if request.stream:
+        gate.accounts.watch(live.request_id, live)
+    return placed
 
 
 async def _answer_with_kept(
-    services: Services, live: LiveReply, call: CallOptions, admit: _Admit | None, kept: KeptReply, request: Request
+    services: Services, live: LiveReply, call: CallOptions, kept: KeptReply, request: Request
 ) -> None:
     """Answer with a reply that was kept, where the caller's key may ask for it.
 
@@ -315,8 +307,7 @@ async def _answer_with_kept(
     if not endpoints:
         raise EffectFailed("the provider of a kept reply is not configured")
     target = Target(provider=endpoints[0], model=kept.model)
-    if admit is not None:
-        await admit(request, Placement(targets=(target,)), free=True)
+    await _admit(services, live, call, request, Placement(targets=(target,)), free=True)
     knowledge = services.facts.knowledge((target,), call.tenant)
     try:
         attempt = plan(request, target, knowledge=knowledge, may_forward=False)
