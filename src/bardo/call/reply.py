@@ -16,7 +16,7 @@ from bardo.call.ending import AnswerStepRunner, keep_episode, reply_to_keep
 from bardo.call.row import row_of_reply
 from bardo.call.services import Services
 from bardo.call.stored import StalePlace
-from bardo.call.upstream import Meter, ReplyAnswer, UpstreamReply
+from bardo.call.upstream import ReplyAnswer, UpstreamReply
 from bardo.context.layer import KeptReply
 from bardo.planning.attempt import Attempt
 from bardo.planning.forwarded import PassedHeaders
@@ -41,6 +41,7 @@ from bardo.values.response import Response
 from bardo.values.usage import CallCost
 
 if TYPE_CHECKING:
+    from bardo.services.accounts.admissions import StreamMeter
     from bardo.services.pipeline.call_layers import CallLayers
 
 
@@ -136,7 +137,7 @@ class LiveReply:
     _progress: ProgressPublisher | None = None
     _is_released = False
     _client_left = False
-    _meter: Meter | None = None
+    _meter: StreamMeter | None = None
 
     def __init__(
         self,
@@ -268,7 +269,7 @@ class LiveReply:
         """Note that the client has left, and that the reply is read on only to know what it cost."""
         self._client_left = True
 
-    def count(self, meter: Meter) -> None:
+    def count(self, meter: StreamMeter) -> None:
         """Ask `meter` of each piece of the replies that come before it is read."""
         self._meter = meter
 

@@ -12,7 +12,7 @@ import math
 import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -56,6 +56,7 @@ from bardo.values.usage import Usage
 from bardo.values.wire import WireRequest
 
 if TYPE_CHECKING:
+    from bardo.services.accounts.admissions import StreamMeter
     from bardo.services.payments.payer import CallPayments
     from bardo.services.pipeline.call_layers import CallLayers
 
@@ -204,16 +205,6 @@ _MOST_HELD_UPDATES = 10_000
 _NOTHING = Usage()
 
 
-class Meter(Protocol):
-    """Counts what comes of a reply before it is read."""
-
-    def allow(self, size: int) -> int:
-        """Return how many of so many bytes may be read now. Where none may, `wait` says when."""
-
-    async def wait(self) -> int:
-        """Return once something may be read, or the reply was cut; and how many bytes may be."""
-
-
 class UpstreamReply:
     """One attempt of `call` at the reply to `request`, noted as `sent`; None for one that is read again and was sent by an earlier call.
 
@@ -260,7 +251,7 @@ class UpstreamReply:
         validator: AnswerValidator | None = None,
         most_text: int | None = None,
         record: int = 0,
-        meter: Meter | None = None,
+        meter: StreamMeter | None = None,
     ) -> None:
         self.attempt = attempt
         self.sent = sent
