@@ -81,7 +81,7 @@ def translated(
     pieces = pieces_of(recording.body, FRAMES if directly else 4096)
     events = [one for update in updates_of(forwarding, pieces, directly=directly) for one in update.events]
     written = [encoder.feed(event) for event in events]
-    reasoning = reader.response_with_reasoning()
+    reasoning = reader.fold_with_reasoning.response()
     kept = (reasoning.blocks, reasoning.reasoning, reasoning.usage)
     return [kept, *(b"".join(frames) for frames in (*written, encoder.finish()) if frames)]
 

@@ -83,9 +83,10 @@ class ReasoningKeeper:
             self._came_later = True
             return
         self._times_kept += 1
-        if not reader.holds_all:
+        fold = reader.fold_with_reasoning
+        if not fold.whole:
             return  # A reply that is too long to be held is not remembered.
-        response, shown = reader.response_with_reasoning(), None
+        response, shown = fold.response(), None
         if response.blocks == self._kept:
             return
         self._kept = response.blocks
@@ -418,7 +419,7 @@ class LiveReply:
         call.write(row)
         # The thinking of an old reply is another call's.
         if services.episodes is not None and response is not None and self.stale_seconds is None:
-            made, thought = self._provenance, self.reader.response_with_reasoning()
+            made, thought = self._provenance, self.reader.fold_with_reasoning.response()
             schema_ok = None if made is None else made.error is None
             keep_episode(services.episodes, call, self.request, row, thought, schema_ok=schema_ok)
 

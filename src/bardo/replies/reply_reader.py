@@ -404,6 +404,11 @@ class ReplyReader:
         return self._fold
 
     @property
+    def fold_with_reasoning(self) -> ResponseFold:
+        """The reply so far, with the reasoning that its client does not want."""
+        return self._unfiltered or self.fold
+
+    @property
     def lacks_ids(self) -> bool:
         """Whether the provider left a call without the id that its dialect asks for."""
         if self.switchable is not None:
@@ -474,18 +479,9 @@ class ReplyReader:
         """Return the reply as far as it has come."""
         return self.fold.response()
 
-    def response_with_reasoning(self) -> Response:
-        """Return the reply as far as it has come, with the reasoning that the client does not want."""
-        return (self._unfiltered or self.fold).response()
-
     def unfiltered_response(self) -> Response | None:
         """Return the reply as the model gave it, where something of it is left out for the client; else None."""
         return None if self._unfiltered is None else self._unfiltered.response()
-
-    @property
-    def holds_all(self) -> bool:
-        """Whether all that was said is held."""
-        return (self._unfiltered or self.fold).whole
 
     def fields_to_return(self) -> dict[int, dict[str, Any]]:
         """Return the fields that the provider takes back unmodified in the next request, by choice."""

@@ -248,7 +248,15 @@ class FillMissingFields:
     def feed(self, item: Event) -> Sequence[Event]:
         """Pass on, after a complete ReplyStart."""
         if type(item) is ReplyStart:
-            return self._start(item)
+            known = self._stamp
+            self._stamp = ReplyStart(
+                # Both stand in every frame of some dialects.
+                id=item.id[:LONGEST_NAME] or known.id,
+                model=item.model[:LONGEST_NAME] or known.model,
+                created=known.created if self._begun or item.created is None else item.created,
+            )
+            self._begun = self._begun or item.id != ""
+            return (self._stamp,) if self._begun else ()
         if self._begun or (type(item) is ReplyFields and item.choice is None):
             return (item,)
         return (*self.finish(), item)
@@ -256,18 +264,6 @@ class FillMissingFields:
     def finish(self) -> Sequence[Event]:
         """Give a start that waited in vain."""
         if self._begun:
-            return ()
-        self._begun = True
-        return (self._stamp,)
-
-    def _start(self, item: ReplyStart) -> Sequence[Event]:
-        self._stamp = ReplyStart(
-            # Both stand in every frame of some dialects.
-            id=item.id[:LONGEST_NAME] or self._stamp.id,
-            model=item.model[:LONGEST_NAME] or self._stamp.model,
-            created=self._stamp.created if self._begun or item.created is None else item.created,
-        )
-        if not item.id and not self._begun:
             return ()
         self._begun = True
         return (self._stamp,)

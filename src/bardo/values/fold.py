@@ -368,7 +368,8 @@ class ResponseFold:
     """Collects the events of one reply. `billed_as_output` is the provider's fact about reasoning tokens.
 
     `most_text` bounds how many characters of text, thinking and arguments are held; what comes after them is only counted.
-    `summarizes` says of a model whether it shows only summaries of its thinking.
+    `summarizes` says of a model whether it shows only summaries of its thinking. `usage` is what the reply has used, as far as it was
+    reported.
     """
 
     def __init__(
@@ -387,7 +388,7 @@ class ResponseFold:
         self._billed_as_output = billed_as_output
         self._start = ReplyStart(model=model)
         self._choices: dict[int, GrowingChoice] = {}
-        self._usage = Usage()
+        self.usage = Usage()
         self._degraded = DegradationList()
         self._error: BardoError | None = None
         self._carried = CarriedFields()
@@ -403,11 +404,6 @@ class ResponseFold:
     def begun(self) -> bool:
         """Whether any choice has come."""
         return bool(self._choices)
-
-    @property
-    def usage(self) -> Usage:
-        """What the reply has used, as far as it was reported."""
-        return self._usage
 
     def feed(self, event: Event) -> tuple[()]:
         """Take one event."""
@@ -459,7 +455,7 @@ class ResponseFold:
             blocks=blocks,
             reasoning=build_chain(
                 blocks,
-                self._usage,
+                self.usage,
                 provider=self._provider,
                 model=self._start.model,
                 billed_as_output=self._billed_as_output,
@@ -468,7 +464,7 @@ class ResponseFold:
                 not_held=self._thinking_not_held,
                 summarizes=bool(blocks) and self._summarizes(self._start.model),
             ),
-            usage=self._usage,
+            usage=self.usage,
             finish=finish,
             degraded=self._degraded.all,
             error=self._error,
@@ -552,7 +548,7 @@ class ResponseFold:
             (self._choices.get(event.choice) or self._choice(event.choice)).add_fields(event.dialect, event.fields)
 
     def _take_usage(self, event: UsageUpdate) -> None:
-        self._usage = event.usage
+        self.usage = event.usage
 
     def _take_degraded(self, event: Degraded) -> None:
         self._degraded.add(event.degradation)

@@ -29,15 +29,14 @@ THOUGHT = ThinkChunk(0, "Hm.")
 class Reader:
     """A reader of a reply that is never too long, which counts how often the whole reply is looked at."""
 
-    holds_all = True
-
     def __init__(self) -> None:
         self.fold = ResponseFold()
         self.looked = 0
 
-    def response_with_reasoning(self) -> Response:
+    @property
+    def fold_with_reasoning(self) -> ResponseFold:
         self.looked += 1
-        return self.fold.response()
+        return self.fold
 
     def fields_to_return(self) -> dict[int, dict[str, Any]]:
         return {}
