@@ -7,30 +7,33 @@ import gc
 import weakref
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 import msgspec
 import pytest
 
+from bardo.adapters.config.accounts import Account
 from bardo.adapters.config.routing import SearchSettings
 from bardo.adapters.config.settings import ProviderEntry, Settings
 from bardo.adapters.net.client import Call
 from bardo.adapters.net.fake import FakeReply, FakeTransport
 from bardo.adapters.net.keys import Keyring
-from bardo.adapters.stores.log import LogRow
+from bardo.adapters.stores.log import LogRow, PendingCall
 from bardo.call.open import open_call
 from bardo.call.reply import LiveReply
 from bardo.call.search import ModelSearch
 from bardo.call.unary import embed
 from bardo.dialects import dialect
+from bardo.planning.route import Target
 from bardo.replies.citations import SearchWeb
 from bardo.replies.forwarding import ReplyUpdate
-from bardo.services.facts.directory import ProviderDirectory
+from bardo.services.facts.directory import Placement, ProviderDirectory
 from bardo.values.errors import (
     BardoError,
     BrokenStream,
     MalformedReply,
     MissingKey,
+    OverBudget,
     UnknownModel,
     Unreachable,
     UpstreamRefused,
@@ -41,6 +44,9 @@ from bardo.values.wire import Arrival
 from bardo.wiring import make_services
 from support.failover import NO_PAUSES
 from support.mistakes import dialect_with
+
+if TYPE_CHECKING:
+    from bardo.services.accounts.call_gate import CallGate
 
 pytestmark = pytest.mark.each_python
 
@@ -467,3 +473,54 @@ def test_a_call_that_the_transport_sent_twice_counts_two_attempts(monkeypatch: p
     monkeypatch.setattr(bench.transport, "send", resending)
     opened(bench, request())
     assert bench.rows[0].attempts == 2
+
+
+class Awaited(asyncio.Event):
+    """An event that says when somebody waits for it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reached = asyncio.Event()
+
+    async def wait(self) -> Literal[True]:
+        self.reached.set()
+        return await super().wait()
+
+
+class WatchingGate:
+    """Lets every call through, and holds the last of them as the limits of keys do."""
+
+    live: LiveReply
+
+    def __init__(self) -> None:
+        self.accounts = self
+
+    async def admit(self, account: Account, request: Request, placed: Placement, *_: Any, **__: Any) -> Placement:
+        return placed
+
+    def watch(self, request_id: str, live: LiveReply) -> None:
+        self.live = live
+
+    def with_estimate(self, call: PendingCall, target: Target) -> PendingCall:
+        return call
+
+    def settle(self, row: LogRow) -> None:
+        return
+
+
+def test_a_call_is_cut_at_the_attempt_that_is_being_opened_and_not_at_one_that_failed_before_it() -> None:
+    waits, gate = Awaited(), WatchingGate()
+    broken = FakeReply(headers=SSE, chunks=[STREAM[0], BrokenStream("the first is gone")])
+    bench = Bench({"one": broken, "two": FakeReply(headers=SSE, chunks=[STREAM[0], waits, *STREAM[1:], DONE])})
+    services = replace(bench.services, gate=cast("CallGate", gate))
+
+    async def work() -> None:
+        opening = asyncio.ensure_future(open_call(services, request(), account=Account(id="key_1")))
+        await waits.reached.wait()
+        gate.live.cut(OverBudget("the budget is spent", limit="usd_per_day"))
+        waits.set()
+        with pytest.raises(OverBudget):
+            await opening
+
+    run(work)
+    assert [row.error_class for row in bench.rows] == ["OverBudget"]
