@@ -10,8 +10,8 @@ from typing import Any
 
 import brotli
 
+from bardo.adapters.net.client import BodyUnpacker
 from bardo.adapters.net.connection import Disconnected, HttpConnection, NotHttp
-from bardo.adapters.net.reply import BodyUnpacker
 from fuzzing.inputs import Input
 from fuzzing.laws import Laws, hold, same
 from fuzzing.target import Target

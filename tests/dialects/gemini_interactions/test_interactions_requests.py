@@ -50,7 +50,7 @@ def foreign(*messages: Message, **fields: Any) -> Request:
     return Request(**{"model": "gemini-3-flash-preview", "messages": given, "dialect": "openai_chat", **fields})
 
 
-CONVERSATION = [
+CONVERSATION: list[dict[str, Any]] = [
     {"type": "user_input", "content": [{"type": "text", "text": "weather?"}, {"type": "image", "uri": "gs://a"}]},
     {"type": "thought", "signature": "c2ln", "summary": [{"type": "text", "text": "hm"}]},
     {"type": "function_call", "id": "c", "name": "f", "arguments": {"a": 1}},
