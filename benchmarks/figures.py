@@ -54,6 +54,12 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     failed: dict[str, str] = {}
     cannot: tuple[str, ...] = ()
 
+    @classmethod
+    def of_one_round(cls, measure: str, unit: str, values: Mapping[str, float]) -> Row:
+        """Return a row of values that were measured once, by column."""
+        figures = {name: Figure(median=one, low=one, high=one, rounds=1) for name, one in values.items()}
+        return cls(measure=measure, unit=unit, figures=figures)
+
 
 class Table(msgspec.Struct, frozen=True, kw_only=True):
     """The rows of one subject. `columns` begins with the one that others are compared with.

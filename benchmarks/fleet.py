@@ -12,7 +12,7 @@ import random
 import tempfile
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
@@ -27,7 +27,7 @@ from bardo.services.accounts.key_store import KeyStore, open_keys
 from bardo.surfaces.gateway.configured import ConfiguredGateway
 from benchmarks.bench import Bench
 from benchmarks.contestants import Contestant, Lane, Place
-from benchmarks.figures import Figure, Row, Table
+from benchmarks.figures import Row, Table
 from benchmarks.throwaway_postgres import Postgres, can_run_postgres, postgres
 
 GATEWAYS = 20
@@ -89,13 +89,17 @@ def _fleets(bench: Bench) -> Table:
         if result.failed:
             bench.note(f"scale: {result.failed} calls of the fleet failed, the store {name}")
     rows = (
-        _row("a call, p50", "ms", {name: one.p50 for name, one in results.items()}),
-        _row("a call, p99", "ms", {name: one.p99 for name, one in results.items()}),
-        _row(
+        Row.of_one_round("a call, p50", "ms", {name: one.p50 for name, one in results.items()}),
+        Row.of_one_round("a call, p99", "ms", {name: one.p99 for name, one in results.items()}),
+        Row.of_one_round(
             "transactions of the store for a call", "number", {name: one.transactions for name, one in results.items()}
         ),
-        _row("processor of the store for a call", "µs", {name: one.processor for name, one in results.items()}),
-        _row("connections of a gateway", "number", {name: one.connections for name, one in results.items()}),
+        Row.of_one_round(
+            "processor of the store for a call", "µs", {name: one.processor for name, one in results.items()}
+        ),
+        Row.of_one_round(
+            "connections of a gateway", "number", {name: one.connections for name, one in results.items()}
+        ),
     )
     notes = (
         f"{GATEWAYS} gateways in one process, {_CALLS_A_SECOND} calls a second together, of one key with limits and a budget. "
@@ -267,9 +271,11 @@ def _rows(bench: Bench) -> Table:
         sample = bench.measure(gateway, asked, concurrency=16, seconds=bench.pace.seconds * 4, least=200)
         time.sleep(2.0)
         store = (server.cpu_seconds() - before) * 1e6 / max(1, sample.result.requests)
-    values = {"µs of bardo's processor": sample.cpu, "µs of PostgreSQL's processor": store}
-    rows = tuple(_row(name.partition(" of ")[2], "µs", {"a call": value}) for name, value in values.items())
-    rows += (_row("rows a second that a core of PostgreSQL takes", "number", {"a call": 1e6 / max(store, 1.0)}),)
+    rows = (
+        Row.of_one_round("bardo's processor", "µs", {"a call": sample.cpu}),
+        Row.of_one_round("PostgreSQL's processor", "µs", {"a call": store}),
+        Row.of_one_round("rows a second that a core of PostgreSQL takes", "number", {"a call": 1e6 / max(store, 1.0)}),
+    )
     title = "scale: calls whose rows PostgreSQL keeps"
     return Table(subject="scale", title=title, columns=("a call",), rows=rows)
 
@@ -289,8 +295,3 @@ def _logged(bench: Bench, server: Postgres) -> Iterator[tuple[Any, Any]]:
         yield gateway, (lane.asked("whole"),)
     finally:
         gateway.stop()
-
-
-def _row(measure: str, unit: str, values: Mapping[str, float]) -> Row:
-    figures = {name: Figure(median=one, low=one, high=one, rounds=1) for name, one in values.items()}
-    return Row(measure=measure, unit=unit, figures=figures)

@@ -12,7 +12,7 @@ import resource
 import socket
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
 from benchmarks.bench import Bench
@@ -194,7 +194,10 @@ def _idle(bench: Bench, count: int) -> Table:
             one.recv(4096)
         held = gateway.started.open_sockets()
         taken = (gateway.started.resident_bytes() - idle) / max(1, held) / 1e3
-    rows = (_row("memory of a connection", "kB", {"bardo": taken}), _row("sockets", "number", {"bardo": held}))
+    rows = (
+        Row.of_one_round("memory of a connection", "kB", {"bardo": taken}),
+        Row.of_one_round("sockets", "number", {"bardo": held}),
+    )
     return Table(subject="scale", title=f"scale: {count:,} idle connections", columns=("bardo",), rows=rows)
 
 
@@ -222,10 +225,10 @@ def _new_connections(bench: Bench) -> list[Table]:
         upstream.stop()
     stretch = max(one["longest_microseconds"] for one in watched.values()) / 1e3
     rows = (
-        _row("a call, p50", "ms", {"bardo": sample.result.latency.p50 / 1e3}),
-        _row("a call, p99", "ms", {"bardo": sample.result.latency.p99 / 1e3}),
-        _row("processor for a call", "µs", {"bardo": sample.cpu}),
-        _row("longest stretch of the event loop", "ms", {"bardo": stretch}),
+        Row.of_one_round("a call, p50", "ms", {"bardo": sample.result.latency.p50 / 1e3}),
+        Row.of_one_round("a call, p99", "ms", {"bardo": sample.result.latency.p99 / 1e3}),
+        Row.of_one_round("processor for a call", "µs", {"bardo": sample.cpu}),
+        Row.of_one_round("longest stretch of the event loop", "ms", {"bardo": stretch}),
     )
     title = f"scale: {_BEGUN_A_SECOND} new connections with TLS a second to a provider"
     return [Table(subject="scale", title=title, columns=("bardo",), rows=rows)]
@@ -255,16 +258,8 @@ def _beside_long_bodies(bench: Bench) -> tuple[Table, float]:
             sending.join()
     columns = {"alone": alone, "beside long bodies": beside}
     rows = (
-        _row("short call, p50", "ms", {name: one.p50 / 1e3 for name, one in columns.items()}),
-        _row("short call, p99", "ms", {name: one.p99 / 1e3 for name, one in columns.items()}),
+        Row.of_one_round("short call, p50", "ms", {name: one.p50 / 1e3 for name, one in columns.items()}),
+        Row.of_one_round("short call, p99", "ms", {name: one.p99 / 1e3 for name, one in columns.items()}),
     )
     title = f"scale: short calls beside bodies of {len(body) / 1e6:.0f} MB"
     return Table(subject="scale", title=title, columns=tuple(columns), rows=rows), beside.p99 / max(alone.p99, 1e-9)
-
-
-def _row(measure: str, unit: str, values: Mapping[str, float]) -> Row:
-    return Row(
-        measure=measure,
-        unit=unit,
-        figures={name: Figure(median=one, low=one, high=one, rounds=1) for name, one in values.items()},
-    )
