@@ -127,8 +127,9 @@ class _Turn:
     def written(self) -> Written:
         """Return it as it is sent: results of tools first, and one text without fields as a string."""
         blocks = self.blocks
-        if len(blocks) > 1:
-            blocks = sorted(blocks, key=_is_no_result)
+        results = [block for block in blocks if block.get("type") == "tool_result"] if len(blocks) > 1 else []
+        if results:
+            blocks = results + [block for block in blocks if block.get("type") != "tool_result"]
         written: Written = {"role": self.role, "content": _shortest(blocks)}
         return {**written, **self.fields} if self.fields else written
 
@@ -192,10 +193,6 @@ def _with_last_marker(blocks: list[Written], fields: JsonObject, losses: Losses)
         losses.lose(MARKER, fields[MARKER], "nothing is left of the message to be marked", key="empty")
         return blocks
     return [*blocks[:-1], {**blocks[-1], MARKER: fields[MARKER]}]
-
-
-def _is_no_result(block: Written) -> bool:
-    return block.get("type") != "tool_result"
 
 
 def _shortest(blocks: list[Written]) -> object:
@@ -287,8 +284,10 @@ def _thinking(block: ReasoningBlock, losses: Losses) -> Sequence[Written]:
     if not own:
         losses.lose_reasoning(block.opaque[0].format if block.opaque else "")
         return ()
-    losses.lose_states(block.opaque)
-    losses.lose_fields(block.carried)
+    if len(own) < len(block.opaque):
+        losses.lose_states(block.opaque)
+    if block.carried is not None:
+        losses.lose_fields(block.carried)
     signed = SIGNED_BLOCKS.sign(own)
     if signed.only_behind:
         return signed.behind
