@@ -307,6 +307,37 @@ def test_a_host_that_insists_gets_words_that_say_there_is_nothing() -> None:
     assert found.degraded[0].sent == filled.text
 
 
+@pytest.mark.parametrize(
+    ("before", "filled"),
+    [
+        ((Message("assistant", (thought("Hm."), call())), RESULT), True),
+        ((Message("assistant", (thought("Hm."), call(), *RESULT.blocks)),), True),
+        ((Message("assistant", (thought("Hm."), TextBlock("Well."))), QUESTION), False),
+    ],
+    ids=["behind a result", "behind a result in the model's turn", "behind a question"],
+)
+def test_the_answer_behind_a_tool_is_filled_in_where_a_host_insists(before: tuple[Message, ...], filled: bool) -> None:
+    answer = Message("assistant", (TextBlock("Sunny."),))
+    found = restore(asked(QUESTION, *before, answer, QUESTION), reader("moonshot", "kimi-k3"))
+    blocks = found.request.messages[-2].blocks
+    assert [type(block) for block in blocks] == ([ReasoningBlock] if filled else []) + [TextBlock]
+    assert found.request.messages[:-2] == (QUESTION, *before)
+
+
+@pytest.mark.parametrize(
+    ("preset", "model", "told"),
+    [("gemini", "gemini-3-pro", True), ("openai", "gpt-5", False), ("groq", "qwen3", False)],
+    ids=["its state is missed", "its text is enough", "nothing is missed"],
+)
+def test_what_is_missed_of_a_tool_loop_is_what_its_reader_is_given_back(preset: str, model: str, told: bool) -> None:
+    for blocks in ((ReasoningBlock(text="Hm.", format="x"), call(UNIQUE)), (call(UNIQUE),)):
+        request = asked(QUESTION, Message("assistant", blocks), RESULT)
+        request = msgspec.structs.replace(request, reasoning=ReasoningPolicy(mode="effort", effort="low"))
+        missed = [one.asked for one in restore(request, reader(preset, model)).degraded]
+        misses_all = preset != "groq" and len(blocks) == 1
+        assert ("the reasoning behind a tool call" in missed) == (told or misses_all)
+
+
 def test_a_conversation_without_a_reply_costs_and_changes_nothing() -> None:
     request = asked(QUESTION)
     assert wanted(request) == []
