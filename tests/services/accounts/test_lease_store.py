@@ -12,7 +12,7 @@ from sqlalchemy import Engine, text
 from sqlalchemy.exc import DBAPIError, OperationalError
 
 from bardo.accounting.limits import LeaseRequest, LimitName, Shortage, period_of
-from bardo.adapters.stores.database.engines import execute_together, transaction, without_turns
+from bardo.adapters.stores.database.engines import Statement, execute_together, transaction, without_turns
 from bardo.adapters.stores.database.problems import DatabaseProblem
 from bardo.services.accounts.key_store import KeyStore, open_keys
 from bardo.services.accounts.lease_store import SqlLeaseStore
@@ -204,6 +204,22 @@ def test_statements_that_go_together_are_one_transaction(engine: Engine) -> None
         )
     with engine.begin() as connection:
         assert execute_together(connection, [(count, {})]) == [[(2,)]]
+
+
+@pytest.mark.parametrize("commits", [True, False])
+def test_a_connection_that_is_lost_among_statements_says_why_in_one_line(
+    engine: Engine, commits: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    count: Statement = (text("SELECT COUNT(*) FROM limit_workers"), {})
+    ends: Statement = (text("SELECT pg_terminate_backend(pg_backend_pid())"), {})
+    with (
+        pytest.raises(DatabaseProblem, match=r"terminating connection|server closed"),
+        transaction(engine) as connection,
+    ):
+        execute_together(connection, [count, ends, count], commits=commits)
+    assert not [one for one in caplog.records if one.exc_info], "the operator's log has no traces of the pool"
+    with transaction(engine) as connection:
+        assert execute_together(connection, [count]) == [[(0,)]]
 
 
 def test_a_server_that_has_closed_its_connections_is_asked_over_a_new_one(engine: Engine, postgres_url: str) -> None:

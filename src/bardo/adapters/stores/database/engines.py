@@ -142,8 +142,14 @@ def execute_together(connection: Connection, statements: Sequence[Statement], *,
                 raw.commit()
         return [cursor.fetchall() if cursor.description else [] for cursor in cursors]
     except raw.Error as error:
+        # The first of several errors is about the statements, the others about a pipeline that could not be ended.
+        first = error
+        while isinstance(first.__context__, raw.Error):
+            first = first.__context__
+        if raw.closed or raw.pgconn.pipeline_status:
+            connection.invalidate(first)
         # Statements that the driver is given directly fail in its words.
-        raise DBAPIError.instance(None, None, error, raw.Error) from error
+        raise DBAPIError.instance(None, None, first, raw.Error) from error
 
 
 @contextmanager
