@@ -53,20 +53,6 @@ def _without_role(carried: Carried | None) -> Carried | None:
     return Carried(carried.dialect, fields) if fields else None
 
 
-def add_turn(turns: list[JsonObject], turn: JsonObject) -> None:
-    """Add a turn, or its content to the turn before it where both have one role. An empty turn without further fields is left out.
-
-    What is given is not changed.
-    """
-    plain = len(turn) == 2
-    if plain and not turn["content"]:
-        return
-    if plain and turns and turns[-1]["role"] == turn["role"] and len(turns[-1]) == 2:
-        turns[-1] = {**turns[-1], "content": [*turns[-1]["content"], *turn["content"]]}
-    else:
-        turns.append(turn)
-
-
 def answers_without_thinking(
     turns: Sequence[JsonObject],
     *,
