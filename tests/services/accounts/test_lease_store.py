@@ -170,24 +170,30 @@ def test_a_lease_after_an_absence_stores_what_is_held_of_other_keys_too(engine: 
     assert held == [4, 3, need]
 
 
-def test_what_was_lost_is_stored_by_the_next_sync_where_the_first_one_failed(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("leases", [True, False])
+@pytest.mark.parametrize("is_done", [True, False])
+@pytest.mark.parametrize("unanswered", [0, 1])
+def test_what_was_lost_is_stored_by_the_next_question_where_the_first_one_failed(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, unanswered: int, leases: bool, is_done: bool
 ) -> None:
     one, other = seen(engine, "one"), seen(engine, "other")
     one.sync([Lease("first", ("concurrency", 0), 4)], (), NOW)
     other.sync((), (), NOW + 60)
     other.clean(NOW + 60)
-    answers = iter([execute_together])
+    asked: list[int] = []
 
-    def fails(*asked: Any, **options: Any) -> Any:
-        for execute in answers:
-            return execute(*asked, **options)
-        raise OperationalError("", {}, Exception("the server was stopped"))
+    def fails(*statements: Any, **options: Any) -> Any:
+        asked.append(len(asked))
+        if asked[-1] < unanswered or is_done:
+            answer = execute_together(*statements, **options)
+        if asked[-1] >= unanswered:
+            raise OperationalError("", {}, Exception("the server was stopped"))
+        return answer
 
     with monkeypatch.context() as patch:
         patch.setattr("bardo.services.accounts.lease_store.execute_together", fails)
         with pytest.raises(DatabaseProblem):
-            one.sync((), (), NOW + 61)
+            one.claim("third", (), [want("concurrency", 10, 1)], NOW + 61) if leases else one.sync((), (), NOW + 61)
     assert one.sync((), (), NOW + 62) == 2
     assert other.used("first", NOW + 62).total("concurrency", NOW + 62) == 4
 

@@ -67,6 +67,35 @@ def test_a_server_that_lost_its_data_is_told_again_what_is_leased(server: OwnSer
     other.close()
 
 
+@pytest.mark.parametrize("is_done", [True, False])
+@pytest.mark.parametrize("unanswered", [0, 1])
+def test_what_was_lost_is_stored_by_the_next_question_where_the_first_one_failed(
+    redis_url: str, monkeypatch: pytest.MonkeyPatch, unanswered: int, is_done: bool
+) -> None:
+    one, other = (RedisLeaseStore(redis_url, name, nothing_spent) for name in ("one", "other"))
+    want = LeaseRequest("concurrency", 0, 2, 0, 2)
+    assert isinstance(one.claim("team", [], [want], NOON), LeaseGrant)
+    one._server.flushall()
+    asked: list[int] = []
+    evaluate = one._server.eval
+
+    def fails(*arguments: object) -> object:
+        asked.append(len(asked))
+        answer = evaluate(*arguments) if asked[-1] < unanswered or is_done else None
+        if asked[-1] >= unanswered:
+            raise redis.ConnectionError("the server was stopped")
+        return answer
+
+    with monkeypatch.context() as patch:
+        patch.setattr(one._server, "eval", fails)
+        with pytest.raises(DatabaseUnusable):
+            one.sync([], [], NOON + 1)
+    assert one.sync([], [], NOON + 2) == 1
+    assert not isinstance(other.claim("team", [], [want._replace(need=1)], NOON + 2), LeaseGrant)
+    one.close()
+    other.close()
+
+
 def test_what_is_leased_is_given_out_while_the_server_is_away(server: OwnServer) -> None:
     async def run() -> None:
         store = RedisLeaseStore(server.address, "one", nothing_spent)

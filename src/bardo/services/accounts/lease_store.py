@@ -94,7 +94,7 @@ class SqlLeaseStore:
         self._worker = worker
         self._spend = spend
         self._own = OwnRows()
-        # Others took this process for over, and may have removed its rows, which are not stored anew yet.
+        # Others may have taken this process for over, and removed its rows, which are not stored anew yet.
         self._lost = False
 
     def claim(
@@ -214,6 +214,8 @@ class SqlLeaseStore:
         """Return what says that this process lives, after having asked when it was seen, and stores rows, those that were lost too."""
         worker = {"worker": self._worker}
         stored = self._stored([*self._own.all(), *rows] if self._lost else rows)
+        # Nobody knows until it is answered: a connection may be lost behind what it has done.
+        self._lost = True
         return [(_WAS_SEEN, worker), (_SEEN, {**worker, "now": now}), *stored]
 
     def _was_away(self, seen: Sequence[Any], now: float) -> bool:

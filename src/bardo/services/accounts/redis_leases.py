@@ -91,6 +91,8 @@ class RedisLeaseStore:
         self._worker = worker
         self._spend = spend
         self._own = OwnRows()
+        # The server may have lost the rows of this process, which are not stored anew yet.
+        self._lost = False
 
     def claim(
         self, account: str, rows: Sequence[Lease], wants: Sequence[LeaseRequest], now: float
@@ -138,10 +140,12 @@ class RedisLeaseStore:
 
     def _live(self, rows: Sequence[Lease], estimates: Sequence[Estimate], now: float) -> int:
         """Say that this process lives, and store rows; all of its own where it was taken for over, or the server has lost its data."""
-        known, living = self._store(rows, estimates, now)
+        asked, self._lost = [*self._own.all(), *rows] if self._lost else rows, True
+        known, living = self._store(asked, estimates, now)
         self._own.note(rows)
         if not known:
             self._store(self._own.all(), (), now)
+        self._lost = False
         return living
 
     def _store(
