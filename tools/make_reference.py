@@ -171,7 +171,8 @@ MEANINGS = {
     "gateway.max_connections": "the most client connections per worker, and never more than half of its limit of open files; beyond, the "
     "connection that has been idle for longest makes room, and where none is idle, the new one gets a 503",
     "gateway.connection_idle_seconds": "seconds that a connection stays open between a reply and the next request: choose more than the "
-    "idle timeout of a load balancer before bardo, which would else send a request on a connection that is just being closed",
+    "idle timeout of a load balancer before bardo, which would else send a request on a connection that is just being closed; a connection "
+    "whose client takes nothing of its last reply for as long is let go of",
     "gateway.max_pipelined_requests": "the most pipelined requests that wait on one connection; more get a 503",
     "gateway.max_reply_bytes": "the largest whole reply that is read from a provider",
     "gateway.max_stream_bytes": "the largest streamed reply that is read from a provider; more ends the stream with an error",

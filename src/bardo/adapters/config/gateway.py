@@ -30,7 +30,8 @@ class ServerBounds(msgspec.Struct, frozen=True, kw_only=True):
     """Bounds on what clients may send. Sizes are bytes, `*_seconds` the time until the head or the body has arrived.
 
     `connection_idle_seconds` is how long a connection stays open between a reply and the next request: longer than load balancers keep
-    theirs (AWS 60 s, nginx 60 s), which would otherwise send a request on a connection that is just being closed.
+    theirs (AWS 60 s, nginx 60 s), which would otherwise send a request on a connection that is just being closed. A client may take
+    nothing of its last reply for as long.
     `max_total_body_bytes` counts the bodies of all requests of the process that have no complete reply yet: the process takes up to five
     times as much for them, as bytes, as text and as what is sent to providers.
     """
