@@ -166,7 +166,30 @@ class CallAttempts:
 
     def records(self) -> tuple[AttemptRecord, ...]:
         """Return the attempts in the order in which they were sent."""
-        return tuple([_record(one) for one in self._sent])
+        found = []
+        for one in self._sent:
+            usage, error, provider = one.usage or _NO_USAGE, one.error, one.target.provider
+            record = AttemptRecord(
+                cause=one.cause,
+                provider=provider.id,
+                model=one.target.model,
+                why=one.why,
+                address=provider.address,
+                key=one.key,
+                started=round(one.started, 6),
+                seconds=None if one.seconds is None else round(one.seconds, 6),
+                status=error.status if error is not None else 200 if one.whole else None,
+                error="" if error is None else type(error).__name__,
+                input_tokens=usage.input_tokens,
+                output_tokens=usage.output_tokens,
+                reasoning_tokens=usage.reasoning_tokens,
+                cached_input_tokens=usage.cached_input_tokens,
+                cache_write_tokens=usage.cache_write_tokens,
+                nanos=one.cost.nanos,
+                tokens_approx=usage.approx,
+            )
+            found.append(record)
+        return tuple(found)
 
 
 def _may_have_cost(error: BardoError | None) -> bool:
@@ -180,29 +203,6 @@ def _may_have_cost(error: BardoError | None) -> bool:
     if isinstance(error, OverBudget):
         return True  # It had been sent, and was cut.
     return not isinstance(error, CallerError | OperatorError)
-
-
-def _record(one: SentAttempt) -> AttemptRecord:
-    usage, error = one.usage or _NO_USAGE, one.error
-    return AttemptRecord(
-        cause=one.cause,
-        provider=one.target.provider.id,
-        model=one.target.model,
-        why=one.why,
-        address=one.target.provider.address,
-        key=one.key,
-        started=round(one.started, 6),
-        seconds=None if one.seconds is None else round(one.seconds, 6),
-        status=error.status if error is not None else 200 if one.whole else None,
-        error="" if error is None else type(error).__name__,
-        input_tokens=usage.input_tokens,
-        output_tokens=usage.output_tokens,
-        reasoning_tokens=usage.reasoning_tokens,
-        cached_input_tokens=usage.cached_input_tokens,
-        cache_write_tokens=usage.cache_write_tokens,
-        nanos=one.cost.nanos,
-        tokens_approx=usage.approx,
-    )
 
 
 _NO_USAGE = Usage()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -162,20 +163,16 @@ def _sent(attempt: Attempt) -> str:
         "url": shown_url(attempt.url),
         "headers": shown_headers(attempt.headers, attempt.target.provider.row.headers),
     }
+    body = attempt.wire.body
+    kept: Any = msgspec.Raw(body)
+    if b'"mcp' in body:
+        # It may name an MCP server, with what proves there who asks.
+        with suppress(msgspec.DecodeError):
+            kept = without_credentials(msgspec.json.decode(body))
     try:
-        return msgspec.json.encode({**head, "body": _body_to_keep(attempt.wire.body)}).decode()
+        return msgspec.json.encode({**head, "body": kept}).decode()
     except UnicodeDecodeError:
-        return msgspec.json.encode({**head, "body": attempt.wire.body.decode("utf-8", "replace")}).decode()
-
-
-def _body_to_keep(body: bytes) -> Any:
-    """Return a body as it was sent; where it names an MCP server, without what proves there who asks."""
-    if b'"mcp' not in body:
-        return msgspec.Raw(body)
-    try:
-        return without_credentials(msgspec.json.decode(body))
-    except msgspec.DecodeError:
-        return msgspec.Raw(body)
+        return msgspec.json.encode({**head, "body": body.decode("utf-8", "replace")}).decode()
 
 
 def said_in(
