@@ -14,9 +14,10 @@ from bardo.dialects import dialect
 from bardo.planning.attempt import Attempt
 from bardo.planning.exchange import attempts, endpoint_targets, first_attempt
 from bardo.planning.knowledge import MissingEndpoint
-from bardo.planning.planner import Decision, attempt_of, decide, draft_of, lost_before_writing
+from bardo.planning.planner import Decision, attempt_of, decide, draft_of, lost_before_writing, with_history
 from bardo.planning.refusals import RefusedField
 from bardo.planning.route import Provider, Target
+from bardo.reasoning.replay import NOTHING
 from bardo.services.facts.model_facts import ModelFacts
 from bardo.values.errors import BardoError, InvalidRequest, Unsupported, UpstreamRefused
 from bardo.values.request import Request
@@ -98,7 +99,7 @@ def test_the_endpoint_that_is_taken_loses_least_of_all_that_take_the_call(preset
             written: list[Attempt] = []
             for endpoint in endpoint_targets(at, request.dialect):
                 try:
-                    decision = decide(draft_of(request, endpoint, knowledge))
+                    decision = decide(with_history(draft_of(request, endpoint, knowledge), NOTHING))
                     written.append(attempt_of(decision))
                 except BardoError:
                     continue
