@@ -128,9 +128,10 @@ _NOTES = (
     "No two requests are equal. What repeats is their shape, as in life: six programs ask, each with its own order of keys, options and "
     "one of three system prompts; words, lengths and histories are new. The upstream has 16 replies of each kind, of other words and "
     "lengths; each turn of an agent has its own.",
-    "A history seen: twenty sessions interleaved, each turn one call longer than the one before, which the gateway got. A history never "
-    "seen, as after a restart or at another worker: every other turn is of a session that the gateway never met, the rest are histories "
-    "that it knows under a system prompt of which a word is another.",
+    "A history seen: twenty sessions interleaved, each turn one call longer than the one before. The gateway got the turns before it, of a "
+    "history of 120 calls the last ten, and looks up what it kept of their replies. A history never seen, as after a restart or at another "
+    "worker: every other turn is of a session that the gateway never met, the rest are histories that it knows under a system prompt of "
+    "which a word is another.",
     "A reply counts only where its text, its thinking, the signature of it and its calls are those that were sent. Cannot: the gateway has "
     "no such endpoint, needs a database for it, or its replies lack something; the notes at the end say what.",
     "bardo has everything on that is on by default, and its log in SQLite. LiteLLM and TensorZero run without a database and log nothing. "
@@ -191,7 +192,9 @@ def _measure(bench: Bench, one: Participant, gateway: Gateway, cell: Cell, reque
     count = len(requests.measured)
     if one.contestant.slow:
         count = max(2, count // _FEWER_OF_SLOW)
-    before, measured = made(requests.before[:count]), made(requests.measured[:count])
+    # Of a peer that gets fewer requests the last turn of as many sessions is enough: it keeps nothing of the replies.
+    earlier = requests.before[-SESSIONS:][:count] if one.contestant.slow else requests.before
+    before, measured = made(earlier), made(requests.measured[:count])
     if before:
         bench.send(gateway, before, concurrency=AT_ONCE, least=len(before))
     return bench.send(gateway, measured, concurrency=AT_ONCE, least=len(measured))

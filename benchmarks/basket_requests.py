@@ -19,6 +19,8 @@ Json = dict[str, Any]
 PROGRAMS = 6
 SESSIONS = 20
 """So many conversations are interleaved, each a turn at a time."""
+PLAYED = 30, 10
+"""The last turns of a history seen that went through the gateway, up to 30 calls and behind more: what it kept of them is looked up."""
 History = Literal["seen", "new"]
 
 _SYSTEMS = tuple(
@@ -97,8 +99,8 @@ def agent_turns(
 ) -> tuple[list[Numbered], list[Numbered]]:
     """Return what is sent before the measured turns, and these: `turns` of each of twenty sessions, one session after the other.
 
-    A `seen` history is what was sent before, one turn shorter. Of the new ones every other is of a session that was never met; the rest are
-    histories that the seen cell of the same `salt` sent, under a system prompt of which a word is another.
+    A `seen` history is what was sent before, turn by turn (`PLAYED`), up to one turn shorter. Of the new ones every other is of a session
+    that was never met; the rest are histories that the seen cell of the same `salt` sent, under a system prompt of which a word is another.
     """
 
     def turn(session: int, behind: int) -> Numbered:
@@ -115,7 +117,8 @@ def agent_turns(
     order = [(session, place) for place in range(turns) for session in range(SESSIONS)]
     if history == "new":
         return [], [(unmet if session % 2 else renamed)(session, place) for session, place in order]
-    before = [turn(session, calls - 1) for session in range(SESSIONS)]
+    played = range(max(0, calls - PLAYED[calls > PLAYED[0]]), calls)
+    before = [turn(session, behind) for behind in played for session in range(SESSIONS)]
     return before, [turn(session, calls + place) for session, place in order]
 
 

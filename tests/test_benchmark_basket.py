@@ -8,6 +8,7 @@ import http.client
 import json
 import sys
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any, cast
 
 import msgspec
@@ -155,12 +156,19 @@ def test_shapes_of_requests_repeat_as_those_of_six_programs_with_three_system_pr
 @pytest.mark.parametrize("dialect", ["openai_chat", "anthropic_messages"])
 def test_a_seen_history_is_what_was_sent_before_and_one_call_more(dialect: str) -> None:
     before, turns = agent_turns(dialect, 3, "seen", 2, "1")
+    sent = [*before, *turns]
     for session in range(SESSIONS):
-        first, second, third = (
-            one[1]["messages"] for one in (before[session], turns[session], turns[SESSIONS + session])
-        )
-        assert (second[:-2], third[:-2]) == (first, second)
-    assert [one[0].rpartition(".")[2] for one in (before[0], turns[0], turns[SESSIONS])] == ["2", "3", "4"]
+        histories = [one[1]["messages"] for one in sent[session::SESSIONS]]
+        assert all(later[:-2] == earlier for earlier, later in pairwise(histories))
+    assert [one[0].rpartition(".")[2] for one in sent[::SESSIONS]] == ["0", "1", "2", "3", "4"]
+
+
+@pytest.mark.parametrize(("calls", "played"), [(3, 3), (30, 30), (120, 10)])
+def test_the_last_turns_of_a_seen_history_went_through_the_gateway(calls: int, played: int) -> None:
+    before, _ = agent_turns("openai_chat", calls, "seen", 1, "1")
+    behind = [int(number.rpartition(".")[2]) for number, _ in before[::SESSIONS]]
+    assert behind == [*range(calls - played, calls)]
+    assert len(before) == played * SESSIONS
 
 
 def test_a_history_never_seen_is_of_a_new_session_or_stands_under_another_system_prompt() -> None:
@@ -309,14 +317,14 @@ def test_a_peer_whose_replies_are_wrong_is_asked_once_and_it_is_said_why() -> No
     assert len(loads) == 2
     assert len(found["bardo", cells[0]]) == 1
     assert not any(sample.usable for cell in cells for sample in found["p", cell])
-    # A slow peer gets an eighth of the requests, a seen history is sent once before, and a wrong one not in the second round.
+    # A slow peer gets an eighth of the requests, of a seen history its last turn before, and a wrong one none in the second round.
     assert [count for name, count in bench.sent if name == "peer"] == [2, 2, 2]
     assert [count for name, count in bench.sent if name == "bardo"] == [
         8,
-        SESSIONS,
+        3 * SESSIONS,
         SESSIONS,
         32,
-        SESSIONS,
+        3 * SESSIONS,
         2 * SESSIONS,
     ]
 

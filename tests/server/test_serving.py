@@ -266,7 +266,7 @@ def test_a_path_that_names_no_app_is_a_matter_of_configuration(path: str) -> Non
 
 
 SERVED = """
-import asyncio, gc, os, time
+import asyncio, gc, os, sys, time
 from bardo.adapters import loop_watchdog
 from bardo.adapters.loop_watchdog import name_task
 loop_watchdog.LoopWatchdog.__init__.__kwdefaults__.update(
@@ -283,7 +283,7 @@ async def app(scope, receive, send):
                 raise RuntimeError("no providers")
             say(kind)
             if kind == "lifespan.shutdown" and os.environ.get("TELL_COLLECTION"):
-                say(f"{gc.get_threshold()[0]} {gc.get_freeze_count() > 0}")
+                say(f"{gc.get_threshold()[0]} {gc.get_freeze_count() > 0} {sys.getswitchinterval()}")
             if kind == os.environ.get("STAYS_AT"):
                 if os.environ["STAYS"] == "in a thread":
                     asyncio.get_running_loop().run_in_executor(None, time.sleep, 3600)
@@ -483,13 +483,14 @@ def test_a_process_that_only_serves_collects_less_garbage(tmp_path: Path, worker
             answered.add(rest(process.ask()).partition(b"pid ")[2].split()[0])
         _, output, _ = process.stop()
     told = [line for line in output.splitlines() if not line.startswith("lifespan")]
-    assert told == ["10000 True"] * workers
+    assert told == ["10000 True 0.0005"] * workers
 
 
 def test_a_server_in_the_background_leaves_the_collector_of_its_process_alone() -> None:
-    thresholds, frozen = gc.get_threshold(), gc.get_freeze_count()
+    thresholds, frozen, interval = gc.get_threshold(), gc.get_freeze_count(), sys.getswitchinterval()
     with BackgroundServer(app_of(hello, queue.Queue())):
         assert gc.get_threshold() == thresholds
+        assert sys.getswitchinterval() == interval
         assert gc.get_freeze_count() <= frozen  # Frozen objects still die when nobody refers to them.
 
 

@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from bardo.surfaces.gateway.context import HeldValues, count_values
-from bardo.values.errors import Overloaded
+from bardo.surfaces.gateway.generate import MOST_MESSAGES, decoded_request
+from bardo.surfaces.gateway.routes import FIXED_ROUTES
+from bardo.values.errors import InvalidRequest, Overloaded
 from support.any_model import Simulator
 from support.gateway import house
 from support.patience import PATIENCE
@@ -94,3 +96,17 @@ async def _held(most: int, *sizes: int) -> list[bool]:
 def test_one_large_body_is_answered_alone_and_small_ones_always() -> None:
     assert asyncio.run(_held(5_000, 9_000, 3_000, 1_500)) == [True, False, True]
     assert asyncio.run(_held(9_000, 3_000, 3_000, 3_000)) == [True, True, False]
+
+
+@pytest.mark.parametrize("pad", [0, 60_000, 65_530])
+@pytest.mark.parametrize(("more", "taken"), [(0, True), (1, False)])
+def test_a_request_has_at_most_so_many_messages_wherever_their_roles_stand(pad: int, more: int, *, taken: bool) -> None:
+    messages = b",".join([b'{"role":"user","content":"a"}'] * (MOST_MESSAGES + more))
+    # Behind a pad that is read first, so that another of the roles lies across the end of a slice.
+    body = b'{"pad":"%b","model":"m","messages":[%b]}' % (b"x" * pad, messages)
+    route = FIXED_ROUTES["/v1/chat/completions"]
+    if taken:
+        assert len(decoded_request(body, route).messages) == MOST_MESSAGES
+    else:
+        with pytest.raises(InvalidRequest, match="the request has 100,001 messages"):
+            decoded_request(body, route)

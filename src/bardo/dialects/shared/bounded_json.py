@@ -22,7 +22,7 @@ SLICED_BYTES = 256 * 1024
 _ALWAYS_SLICED_BYTES = 2 * 1024 * 1024
 # At most twenty milliseconds: objects and arrays take three times as long as other values, and texts next to nothing.
 _MANY_BRACKETS, _MANY_COMMAS = 50_000, 100_000
-_SLICE_BYTES, _TEXT_BYTES = 96 * 1024, 2 * 1024 * 1024
+_SLICE_BYTES, _TEXT_BYTES = 96 * 1024, 64 * 1024
 # Bytes from which on counting brackets takes longer than looking at the objects and arrays themselves.
 _LONG = 16_384
 # Objects and arrays of so many levels stand in a slice as they are; what is nested more deeply is gone into.

@@ -97,6 +97,7 @@ MOST_STREAMED_TEXT = 1_000_000
 
 MOST_MESSAGES = 100_000
 """Messages of one request, as Anthropic's Messages API takes them (documentation of 2026-11): each step of a call looks at all of them."""
+_ROLE, _COUNTED_BYTES = b'"role"', 64 * 1024
 
 
 async def generate(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
@@ -121,9 +122,13 @@ def decoded_request(body: bytes, route: Route) -> Request:
 
     Cursor asks so, and reads the reply as Chat Completions (LiteLLM's `/cursor/chat/completions`, 2026-11). Raises InvalidRequest.
     """
-    # A quotation mark within a text is written with a backslash, so that this counts fields alone, and spares decoding them.
-    if len(body) > len(b'"role"') * MOST_MESSAGES and (count := body.count(b'"role"')) > MOST_MESSAGES:
-        raise _too_many(count)
+    # A quotation mark within a text is written with a backslash, so that this counts fields alone, and spares decoding them. A slice at a
+    # time: other threads get the interpreter only between two calls of C.
+    if len(body) > len(_ROLE) * MOST_MESSAGES:
+        starts = range(0, len(body), _COUNTED_BYTES)
+        count = sum(body.count(_ROLE, start, start + _COUNTED_BYTES + len(_ROLE) - 1) for start in starts)
+        if count > MOST_MESSAGES:
+            raise _too_many(count)
     try:
         request = dialect(route.dialect).decode_request(body, route.arrival)
         if request.messages or route.dialect != _CHAT or not _has_input_alone(body):
