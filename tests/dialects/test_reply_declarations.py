@@ -13,10 +13,11 @@ import pytest
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects import DIALECTS, dialect
 from bardo.dialects.shared.declaration import COMMON_REPLY as COMMON
-from bardo.dialects.shared.declaration import ReplyDeclaration, events_named_nowhere, reply_vocabulary
+from bardo.dialects.shared.declaration import EVENTS, ReplyDeclaration
 from bardo.streams.frames import Frame
+from bardo.values import events
 from bardo.values.blocks import Carried, ReplyBlock, TextBlock, ToolCallBlock
-from bardo.values.events import Finish, FinishReason
+from bardo.values.events import Event, Finish, FinishReason
 from bardo.values.fold import fold
 from bardo.values.request import Request
 from bardo.values.response import Response
@@ -47,6 +48,41 @@ RESPONSE_NOT_GIVEN = {
 }
 """The other fields of a response, and why they are not written as fields."""
 CALL = ToolCallBlock(id="call_1", name="look", arguments="{}")
+
+EVENTS_NOT_DECLARED: dict[type, str] = {
+    events.ReplyStart: "an id and a model stand in every reply, or are named in the request",
+    events.ThinkChunk: "belongs to a ThinkStart",
+    events.ThinkEnd: "belongs to a ThinkStart",
+    events.EmptyThought: "says that nothing was thought",
+    events.WithheldThought: "says what the caller did not want",
+    events.ToolCallChunk: "belongs to a ToolCallStart",
+    events.ToolCallEnd: "belongs to a ToolCallStart",
+    events.BlockFields: "fields of one dialect: those of another are reported by their names",
+    events.UnknownContent: "a block of one dialect: those of another are reported by their kinds",
+    events.ReplyFields: "fields of one dialect: those of another are reported by their names",
+    events.UsageUpdate: "declared count by count",
+    events.Degraded: "what is reported",
+    events.Finish: "declared reason by reason",
+    events.Failed: "every dialect has errors",
+    events.Extension: "what bardo itself says",
+    events.Partial: "what bardo itself says",
+}
+"""The other events, and why no dialect declares them."""
+
+USAGE_NOT_DECLARED = frozenset({"raw", "cost_usd", "details", "approx"})
+"""Counts that bardo itself gives beside the reply, or that are the provider's own."""
+
+
+def reply_vocabulary() -> frozenset[str]:
+    """Return the names of all that a dialect must declare of replies."""
+    counts = {f"usage.{name}" for name in Usage.__struct_fields__ if name not in USAGE_NOT_DECLARED}
+    reasons = {f"finish.{reason}" for reason in get_args(FinishReason)}
+    return frozenset({*EVENTS.values(), *counts, *reasons, "finish.stop_sequence", "choices"})
+
+
+def events_named_nowhere() -> tuple[type, ...]:
+    """Return the kinds of events that are neither declared nor excepted: a new one must be put under one of the two."""
+    return tuple(kind for kind in get_args(Event) if kind not in EVENTS and kind not in EVENTS_NOT_DECLARED)
 
 
 def declared(name: str) -> ReplyDeclaration:

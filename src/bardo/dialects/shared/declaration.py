@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from typing import NamedTuple, get_args
+from typing import NamedTuple
 
 import msgspec
 
@@ -26,7 +26,6 @@ from bardo.values.blocks import (
     ToolCallBlock,
     ToolResultBlock,
 )
-from bardo.values.events import Event, FinishReason
 from bardo.values.request import NEUTRAL, OutputFormat, Request, Sampling, Tool, ToolChoice
 from bardo.values.usage import Usage
 
@@ -244,29 +243,6 @@ EVENTS: dict[type, str] = {
 }
 """The events that begin or hold content, by the names they are declared under."""
 
-EVENTS_NOT_DECLARED: dict[type, str] = {
-    events.ReplyStart: "an id and a model stand in every reply, or are named in the request",
-    events.ThinkChunk: "belongs to a ThinkStart",
-    events.ThinkEnd: "belongs to a ThinkStart",
-    events.EmptyThought: "says that nothing was thought",
-    events.WithheldThought: "says what the caller did not want",
-    events.ToolCallChunk: "belongs to a ToolCallStart",
-    events.ToolCallEnd: "belongs to a ToolCallStart",
-    events.BlockFields: "fields of one dialect: those of another are reported by their names",
-    events.UnknownContent: "a block of one dialect: those of another are reported by their kinds",
-    events.ReplyFields: "fields of one dialect: those of another are reported by their names",
-    events.UsageUpdate: "declared count by count",
-    events.Degraded: "what is reported",
-    events.Finish: "declared reason by reason",
-    events.Failed: "every dialect has errors",
-    events.Extension: "what bardo itself says",
-    events.Partial: "what bardo itself says",
-}
-"""The other events, and why no dialect declares them."""
-
-USAGE_NOT_DECLARED = frozenset({"raw", "cost_usd", "details", "approx"})
-"""Counts that bardo itself gives beside the reply, or that are the provider's own."""
-
 COMMON_REPLY = frozenset(
     {
         "text", "reasoning", "tool_call", "opaque", "usage.input_tokens", "usage.output_tokens", "finish.stop", "finish.length",
@@ -350,17 +326,3 @@ def is_empty(value: object, depth: int = 5) -> bool:
     if depth == 0 or not isinstance(value, dict | list):
         return False
     return all(is_empty(one, depth - 1) for one in (value.values() if isinstance(value, dict) else value))
-
-
-@cache
-def reply_vocabulary() -> frozenset[str]:
-    """Return the names of all that a dialect must declare of replies."""
-    counts = {f"usage.{name}" for name in Usage.__struct_fields__ if name not in USAGE_NOT_DECLARED}
-    reasons = {f"finish.{reason}" for reason in get_args(FinishReason)}
-    return frozenset({*EVENTS.values(), *counts, *reasons, "finish.stop_sequence", "choices"})
-
-
-@cache
-def events_named_nowhere() -> tuple[type, ...]:
-    """Return the kinds of events that are neither declared nor excepted: a new one must be put under one of the two."""
-    return tuple(kind for kind in get_args(Event) if kind not in EVENTS and kind not in EVENTS_NOT_DECLARED)
