@@ -306,7 +306,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """One call.
 
     `dialect` is the language it arrived in and `extra` the top-level fields of that language which bardo has no word for:
-    they are sent on where the target speaks it, and reported where it does not. `headers` are the dialect's own headers of the
+    they are sent on where the target speaks it, and reported where it does not. `inner_fields` are those inside an object that bardo has a
+    word for, such as the choice of a tool, by their paths. `headers` are the dialect's own headers of the
     request (its betas), sent on likewise. `client_headers` say which program asks, and in which session: they are sent on where the target
     speaks the dialect, and are no loss elsewhere. `body` is the parsed original, `body_bytes` the original itself, with what is asked of
     bardo. `control` is `reasoning` written for the target at hand.
@@ -332,6 +333,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     operation: Operation = "generate"
     dialect: str = ""
     extra: dict[str, Any] = {}
+    inner_fields: dict[tuple[str, ...], Any] = {}
     headers: dict[str, str] = {}
     client_headers: dict[str, str] = {}
     body: dict[str, Any] | None = None

@@ -20,6 +20,7 @@ from bardo.dialects.shared.json_values import (
     decode_object,
     encode_json,
     header_value,
+    inner_fields,
     take,
     without,
 )
@@ -61,6 +62,12 @@ READ: Final = frozenset(field.encode_name for field in msgspec.structs.fields(wi
     *wire.Request.CARRIED,
 }
 """The fields that are read; all others are carried."""
+_INNER = {
+    ("tool_choice",): {"type", "name", "disable_parallel_tool_use"},
+    ("output_config", "format"): {"type", "schema"},
+    ("output_format",): {"type", "schema"},
+}
+"""What is read inside them."""
 # All that most requests hold.
 _COMMON = READ - {"thinking", "output_config", "output_format", "bardo"}
 _ITEMS: dict[str, type] = {"messages": wire.Message, "tools": dict, "stop_sequences": str}
@@ -146,6 +153,7 @@ def _request(fields: JsonObject, raw: bytes, arrival: Arrival) -> Request:
         dialect=NAME,
         body=fields,
         body_bytes=raw,
+        inner_fields=inner_fields(fields, _INNER),
         options=_UNASKED,
         attribution=attribution,
         degraded=unmarked,

@@ -5,7 +5,7 @@ What a block or a tool holds beside what is read is carried in its own shape.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -24,7 +24,15 @@ from bardo.dialects.bedrock_converse.wire import (
     unknown_fields,
 )
 from bardo.dialects.shared.control_fields import decode_sampling
-from bardo.dialects.shared.json_values import JsonObject, arguments_of, decode_object, required, without, write_json
+from bardo.dialects.shared.json_values import (
+    JsonObject,
+    arguments_of,
+    decode_object,
+    inner_fields,
+    required,
+    without,
+    write_json,
+)
 from bardo.dialects.shared.media import MEDIA_TYPES
 from bardo.dialects.shared.options import read_options
 from bardo.dialects.shared.states import Carrier, settled
@@ -59,12 +67,23 @@ _READ = {
     "messages": (),
     "system": (),
     "inferenceConfig": ("maxTokens", *SAMPLING.values()),
-    "toolConfig": ("tools", "toolChoice"),
+    "toolConfig": (),
     "outputConfig": ("textFormat",),
     ADDITIONAL: (*AMOUNTS, "top_k"),
 }
 """The fields of a request that are read, and of objects what is read inside them."""
 _APART = ("modelId", "bardo")
+_INNER: dict[tuple[str, ...], Collection[str]] = {
+    ("toolConfig",): ("tools", "toolChoice"),
+    ("toolConfig", "toolChoice"): ("auto", "any", "tool"),
+    ("toolConfig", "toolChoice", "auto"): (),
+    ("toolConfig", "toolChoice", "any"): (),
+    ("toolConfig", "toolChoice", "tool"): ("name",),
+    ("outputConfig", "textFormat"): ("type", "structure"),
+    ("outputConfig", "textFormat", "structure"): ("jsonSchema",),
+    ("outputConfig", "textFormat", "structure", "jsonSchema"): ("schema", "name", "description"),
+}
+"""What is read deeper inside them."""
 
 
 def decode_request(body: bytes, arrival: Arrival) -> Request:
@@ -84,7 +103,7 @@ def _request(fields: JsonObject, raw: bytes, arrival: Arrival) -> Request:
         raise InvalidRequest("inferenceConfig.maxTokens must be at least 1", param="inferenceConfig.maxTokens")
     top_k, left = _top_k(request.additional_model_request_fields, fields.get(ADDITIONAL) or {})
     extra = {name: value for name, value in fields.items() if name not in _READ and name not in _APART}
-    for name in ("inferenceConfig", "outputConfig", "toolConfig"):
+    for name in ("inferenceConfig", "outputConfig"):
         if others := {one: value for one, value in (fields.get(name) or {}).items() if one not in _READ[name]}:
             extra[name] = others
     if left:
@@ -107,6 +126,7 @@ def _request(fields: JsonObject, raw: bytes, arrival: Arrival) -> Request:
         stream=bool(arrival.stream),
         dialect=NAME,
         extra=extra,
+        inner_fields=inner_fields(fields, _INNER),
         body={name: value for name, value in fields.items() if name != "bardo"},
         body_bytes=raw,
         options=read_options(fields),

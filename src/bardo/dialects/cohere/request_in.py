@@ -9,7 +9,7 @@ import msgspec
 from bardo.dialects.cohere import wire
 from bardo.dialects.cohere.wire import NAME, PLAN, SAMPLING, THINKING
 from bardo.dialects.shared.control_fields import decode_sampling
-from bardo.dialects.shared.json_values import JsonObject, decode_object, required, without, write_json
+from bardo.dialects.shared.json_values import JsonObject, decode_object, inner_fields, required, without, write_json
 from bardo.dialects.shared.options import read_options
 from bardo.dialects.shared.states import unseal
 from bardo.dialects.shared.structs import as_it_came, carried, carried_fields, read
@@ -41,6 +41,8 @@ from bardo.values.wire import Arrival
 
 _READ = frozenset(field.name for field in msgspec.structs.fields(wire.Request))
 _APART = ("model", "bardo")
+_INNER = {("response_format",): {"type", "json_schema", "schema"}}
+"""What is read inside it."""
 
 
 def decode_request(body: bytes, arrival: Arrival) -> Request:
@@ -72,6 +74,7 @@ def _request(fields: JsonObject, raw: bytes, arrival: Arrival) -> Request:
             for name, value in fields.items()
             if name not in _READ and name not in _APART and value is not None
         },
+        inner_fields=inner_fields(fields, _INNER),
         body={name: value for name, value in fields.items() if name != "bardo"},
         body_bytes=raw,
         options=read_options(fields),

@@ -87,13 +87,15 @@ def _request(body: JsonObject, raw: bytes, arrival: Arrival) -> Request:
     options = read_options(body)
     if reasoning is not None and reasoning.visible is False:
         options = msgspec.structs.replace(options, omit_reasoning=True)
+    system = request.system_instruction
+    beside = carried_fields(system) if isinstance(system, wire.Content) else None
     configs = {
         "generationConfig": _carried_config(config, has_format=output_format is not None),
         "toolConfig": tool_config,
     }
     return Request(
         model=_model(request, arrival),
-        messages=(*_system(request.system_instruction), *_messages(request.contents or [])),
+        messages=(*_system(system), *_messages(request.contents or [])),
         tools=_tools(request.tools),
         tool_choice=choice,
         max_output_tokens=as_whole_number(config.max_output_tokens, f"{_AT}maxOutputTokens"),
@@ -112,6 +114,7 @@ def _request(body: JsonObject, raw: bytes, arrival: Arrival) -> Request:
         stream=bool(arrival.stream),
         dialect=NAME,
         extra={**(carried_fields(request) or {}), **{name: held for name, held in configs.items() if held}},
+        inner_fields={("systemInstruction", name): value for name, value in (beside or {}).items()},
         body=own,
         body_bytes=raw,
         options=options,

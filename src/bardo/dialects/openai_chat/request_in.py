@@ -10,7 +10,16 @@ from bardo.dialects.openai_chat import wire
 from bardo.dialects.openai_chat.thinking import PlacedDetail, ThinkingBlocks, decode_details, plain_before
 from bardo.dialects.openai_chat.wire import NAME, decode_states
 from bardo.dialects.shared.control_fields import read_thinking, whole_number, without_thinking
-from bardo.dialects.shared.json_values import JsonObject, JsonValue, decode_object, kind_of, required, take
+from bardo.dialects.shared.json_values import (
+    JsonObject,
+    JsonValue,
+    decode_object,
+    inner_fields,
+    kind_of,
+    required,
+    take,
+    without,
+)
 from bardo.dialects.shared.media import picture_or_document, read_file, split_data_url
 from bardo.dialects.shared.options import read_options
 from bardo.dialects.shared.structs import OTHERS, Unknown, as_it_came, carried, carried_fields, read
@@ -43,6 +52,15 @@ _ROLES: dict[str, Role] = {
 _KNOWN = frozenset(field.encode_name for field in msgspec.structs.fields(wire.Request)) - {OTHERS}
 _READ = _KNOWN.difference(wire.Request.CARRIED)
 """The fields of a request that bardo has a word for."""
+_INNER = {
+    ("tool_choice",): {"type", "function"},
+    ("tool_choice", "function"): {"name"},
+    ("function_call",): {"name"},
+    ("response_format",): {"type", "json_schema"},
+    ("response_format", "json_schema"): {"name", "description", "schema", "strict"},
+    ("output_config", "format"): {"type", "schema"},
+}
+"""What bardo has a word for inside them."""
 
 
 def decode_request(body: bytes) -> Request:
@@ -87,6 +105,7 @@ def decode_request(body: bytes) -> Request:
         stream_usage=stream_options is not None and bool(stream_options.include_usage),
         dialect=NAME,
         extra=extra | unusual,
+        inner_fields=inner_fields(without(fields, *unusual), _INNER),
         body={name: value for name, value in fields.items() if name != "bardo"} if "bardo" in fields else fields,
         body_bytes=body,
         options=msgspec.structs.replace(options, omit_reasoning=True) if thinking.omit else options,

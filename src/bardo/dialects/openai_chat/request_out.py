@@ -104,6 +104,8 @@ def encode_body(request: Request, row: ProviderRow, losses: Losses) -> JsonObjec
             stream_options = {**stream_options, "include_usage": True}
         if stream_options:
             body["stream_options"] = stream_options
+    elif stream_options:
+        losses.lose("stream_options", stream_options, "it goes with a stream alone")
     return body
 
 

@@ -14,7 +14,16 @@ from bardo.dialects.openai_responses import wire
 from bardo.dialects.openai_responses.functions import INPUT, SEARCH, TOOL_SEARCH_OUTPUT
 from bardo.dialects.openai_responses.wire import FORMAT, NAME, SealContent, is_made, opened
 from bardo.dialects.shared.control_fields import OPENAI_SAMPLING, decode_sampling, read_thinking, without_thinking
-from bardo.dialects.shared.json_values import JsonObject, JsonValue, decode_object, encode_json, optional, take
+from bardo.dialects.shared.json_values import (
+    JsonObject,
+    JsonValue,
+    decode_object,
+    encode_json,
+    inner_fields,
+    optional,
+    take,
+    without,
+)
 from bardo.dialects.shared.media import picture_or_document, read_file, split_data_url
 from bardo.dialects.shared.options import read_options, without_own
 from bardo.dialects.shared.states import AFTER, NEXT, Carrier, settled
@@ -43,6 +52,8 @@ READ = frozenset(
     }
 )  # fmt: skip
 """The fields of a body that bardo has a word for, beside those of thinking."""
+_INNER = {("tool_choice",): {"type", "name"}, ("text", "format"): {"type", "name", "description", "schema", "strict"}}
+"""What bardo has a word for inside them."""
 
 
 def decode_request(body: bytes, arrival: Arrival) -> Request:
@@ -59,6 +70,7 @@ def decode_request(body: bytes, arrival: Arrival) -> Request:
     limit = asked.max_output_tokens
     if limit is not None and limit < 1:
         raise InvalidRequest("max_output_tokens must be at least 1", param="max_output_tokens")
+    extra = _extra(fields)
     return Request(
         model=model,
         messages=_messages(asked),
@@ -70,7 +82,8 @@ def decode_request(body: bytes, arrival: Arrival) -> Request:
         output_format=_output_format(asked.text),
         stream=bool(asked.stream) if arrival.stream is None else arrival.stream,
         dialect=NAME,
-        extra=_extra(fields),
+        extra=extra,
+        inner_fields=inner_fields(without(fields, "tool_choice") if "tool_choice" in extra else fields, _INNER),
         body=without_own(fields),
         body_bytes=body,
         options=options,

@@ -65,6 +65,7 @@ NOT_DECLARED: dict[str, str] = {
     "options": "what is asked of bardo itself",
     "degraded": "what was lost where the request was read",
     "extra": "fields of one dialect: the driver reports those of another",
+    "inner_fields": "fields of one dialect: the driver writes them, and reports those of another",
     "headers": "headers of one dialect: the driver reports those of another",
     "client_headers": "say which program asks: nothing of the request",
     "attribution": "no part of the prompt: the driver writes or reports it, by the row of the provider",

@@ -26,6 +26,7 @@ from bardo.dialects.shared.losses import (
     report_field_lacks,
     report_message_lacks,
     report_tool_lacks,
+    with_inner_fields,
     with_shared,
 )
 from bardo.dialects.shared.media import carry_pictures, carry_sound, results_as_text, with_known_media, with_plain_sound
@@ -456,7 +457,7 @@ class Dialect:
         losses.add_all(early.all)
         own = request.dialect in losses.declaration.speaks
         report_message_lacks(facts_of(request.messages, facts), losses, own=own)
-        body = self.encode_body(request, row, losses)
+        body = with_inner_fields(self.encode_body(request, row, losses), request, losses)
         losses.lose_unplaced_markers()
         return body, losses
 

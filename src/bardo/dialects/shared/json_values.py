@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Collection, Mapping
 from typing import Any, TypeAlias, TypeVar
 
 import msgspec
@@ -218,6 +219,20 @@ def write_json(value: object) -> bytes:
 def without(fields: JsonObject, *known: str) -> JsonObject:
     """Return the fields that are neither `known` nor null: those that have to be carried."""
     return {name: value for name, value in fields.items() if name not in known and value is not None}
+
+
+def inner_fields(
+    body: JsonObject, known: Mapping[tuple[str, ...], Collection[str]]
+) -> dict[tuple[str, ...], JsonValue]:
+    """Return what is neither null nor `known` inside objects of a body, by its path. `known` are the names in each of these objects."""
+    found: dict[tuple[str, ...], JsonValue] = {}
+    for path, names in known.items():
+        held: JsonValue = body
+        for name in path:
+            held = held.get(name) if isinstance(held, dict) else None
+        if isinstance(held, dict):
+            found |= {(*path, name): value for name, value in held.items() if name not in names and value is not None}
+    return found
 
 
 # Long text is read without making values, in a fiftieth of the time; that a number is too large shows only as a value.

@@ -202,6 +202,22 @@ def report_field_lacks(request: Request, losses: Losses) -> None:
         _report_foreign(request, losses)
 
 
+def with_inner_fields(body: JsonObject, request: Request, losses: Losses) -> JsonObject:
+    """Return a body with the fields inside its objects that bardo has no word for; the driver reports those of other dialects."""
+    for path, value in request.inner_fields.items() if request.dialect in losses.declaration.speaks else ():
+        place: Any = body
+        for name in path[:-1]:
+            place = place.get(name) if isinstance(place, dict) else None
+        if isinstance(place, dict) and path[-1] not in place:
+            written = value
+            for name in reversed(path):
+                written = {name: written}
+            body = merge_fields(body, written)
+        else:
+            losses.lose(".".join(path), value, f"{'.'.join(path[:-1])} is not sent")
+    return body
+
+
 def report_tool_lacks(request: Request, losses: Losses) -> None:
     """Report all that the tools of a request say and the dialect declares to lack, and fields of other dialects."""
     declaration, tools = losses.declaration, request.tools
@@ -279,6 +295,8 @@ def _report_foreign(request: Request, losses: Losses) -> None:
         lost = not_granted(request.dialect, name, value)
         if lost is not None:
             losses.lose(name, lost, why)
+    for path, value in request.inner_fields.items():
+        losses.lose(".".join(path), value, why)
     for name, value in request.headers.items():
         losses.lose(name, value, f"a header of {request.dialect}")
 
