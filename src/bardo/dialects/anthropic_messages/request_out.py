@@ -289,9 +289,10 @@ def _thinking(block: ReasoningBlock, losses: Losses) -> Sequence[Written]:
     if block.carried is not None:
         losses.lose_fields(block.carried)
     signed = SIGNED_BLOCKS.sign(own)
-    if signed.only_behind:
-        return signed.behind
-    return (SIGNED_BLOCKS.thinking(block.text, signed.signature), *signed.behind)
+    written = [*signed.behind]
+    if not signed.only_behind:
+        written.insert(0, SIGNED_BLOCKS.thinking(block.text, signed.signature))
+    return [{**written[0], **fields_for(NAME, block.carried)}, *written[1:]]
 
 
 def _call(block: ToolCallBlock, losses: Losses) -> Written:

@@ -412,6 +412,7 @@ def _marked(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
             continue
         ttl = {"ttl": point["ttl"]} if point.get("ttl") else {}
         fields = {} if before.carried is None else before.carried.fields
-        carried = Carried(NAME, {**fields, MARKER: {"type": "ephemeral", **ttl}})
+        beside = {"cachePoint": left} if (left := without(point, "type", "ttl")) else {}
+        carried = Carried(NAME, {**fields, MARKER: {"type": "ephemeral", **ttl}, **beside})
         found[-1] = msgspec.structs.replace(before, carried=carried)
     return tuple(found)

@@ -27,7 +27,7 @@ from bardo.dialects.bedrock_converse.wire import (
 )
 from bardo.dialects.shared.control_fields import encode_sampling
 from bardo.dialects.shared.declaration import Declaration, limitations
-from bardo.dialects.shared.json_values import INVALID_JSON, JsonObject, is_object, write_json
+from bardo.dialects.shared.json_values import INVALID_JSON, JsonObject, is_object, without, write_json
 from bardo.dialects.shared.losses import Losses
 from bardo.dialects.shared.media import data_of, ending_of, type_by_name
 from bardo.dialects.shared.spellings import path_segment
@@ -178,13 +178,13 @@ class _MessageWriter:
         """Put a cache point behind a message that is marked as a whole, and take the marker out of its fields."""
         marker = None if self._own else fields.pop(MARKER, None)
         if marker is not None and content:
-            content.append(_cache_point(marker))
+            content.append(_cache_point(marker, self._losses))
         elif marker is not None:
             self._losses.lose(MARKER, marker, "nothing is left of the message to be marked", key="empty")
 
     def _content(self, blocks: tuple[Block, ...]) -> list[JsonObject]:
         """Return the blocks of a message, with a cache point behind each that is marked."""
-        return _with_cache_points([wire for block in blocks for wire in self._block(block)])
+        return _with_cache_points([wire for block in blocks for wire in self._block(block)], self._losses)
 
     def _block(self, block: Block) -> list[JsonObject]:
         """Return a block of a message, or of the result of a tool: none where it cannot be written, several for thinking with its state."""
@@ -269,9 +269,10 @@ class _MessageWriter:
         losses.lose_fields(block.carried)
         fields = losses.own_fields(block.carried)
         signed = SIGNED_BLOCKS.sign(own)
-        if signed.only_behind:
-            return list(signed.behind)
-        return [merge_fields(SIGNED_BLOCKS.thinking(block.text, signed.signature), fields), *signed.behind]
+        written = [*signed.behind]
+        if not signed.only_behind:
+            written.insert(0, SIGNED_BLOCKS.thinking(block.text, signed.signature))
+        return [merge_fields(written[0], fields), *written[1:]]
 
     def _image(self, block: ImageBlock) -> list[JsonObject]:
         inline = _DATA_URL.fullmatch(block.url)
@@ -339,7 +340,7 @@ _NO_NAME = re.compile(r"[^0-9A-Za-z ()\[\]-]|(?<= ) ")
 _LONGEST_NAME = 200
 
 
-def _with_cache_points(entries: list[JsonObject]) -> list[JsonObject]:
+def _with_cache_points(entries: list[JsonObject], losses: Losses) -> list[JsonObject]:
     """Return blocks or tools with a cache point behind each that holds a marker."""
     if not any(MARKER in entry for entry in entries):
         return entries
@@ -347,13 +348,16 @@ def _with_cache_points(entries: list[JsonObject]) -> list[JsonObject]:
     for entry in entries:
         found.append({name: value for name, value in entry.items() if name != MARKER})
         if MARKER in entry:
-            found.append(_cache_point(entry[MARKER]))
+            found.append(_cache_point(entry[MARKER], losses))
     return found
 
 
-def _cache_point(marker: Any) -> JsonObject:
+def _cache_point(marker: Any, losses: Losses) -> JsonObject:
     """Return a cache point that lives as long as the marker says."""
-    ttl = marker.get("ttl") if isinstance(marker, dict) else None
+    fields = marker if isinstance(marker, dict) else {}
+    for name, value in without(fields, "type", "ttl").items():
+        losses.lose(f"{MARKER}.{name}", value, "Converse has no such field")
+    ttl = fields.get("ttl")
     return {"cachePoint": {"type": "default", **({"ttl": ttl} if ttl else {})}}
 
 
@@ -382,7 +386,7 @@ def _own_words(request: Request) -> JsonObject:
 
 def _tool_config(request: Request, turns: list[JsonObject], losses: Losses) -> JsonObject:
     """Return the tools and the choice among them; those whose calls stand in the conversation where there is no other."""
-    tools = _with_cache_points([wire for tool in request.tools if (wire := _tool(tool, losses)) is not None])
+    tools = _with_cache_points([wire for tool in request.tools if (wire := _tool(tool, losses)) is not None], losses)
     choice = request.tool_choice
     if choice is not None and choice.mode == "none":
         if not _called_tools(turns):

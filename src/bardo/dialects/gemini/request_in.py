@@ -461,13 +461,16 @@ def _signed(fields: JsonObject, signature: str | None) -> JsonObject:
 
 def _medium(part: wire.Part | wire.ResponsePart, fields: JsonObject) -> ImageBlock | DocumentBlock | UnknownBlock:
     """Return the image or document that a part holds; what is neither stays as it came."""
-    others = Carried(NAME, fields) if fields else None
     blob, file = part.inline_data, part.file_data
-    if blob is not None and blob.others is None:
+    for name, held in (("inlineData", blob), ("fileData", file)):
+        if held is not None and (more := carried_fields(held)):
+            fields = {**fields, name: more}
+    others = Carried(NAME, fields) if fields else None
+    if blob is not None:
         media_type = blob.mime_type or ""
         if picture_type("", blob.data) or media_type.startswith("image/") or is_document(media_type):
             return picture_or_document(media_type, blob.data, carried=others)
-    if file is not None and file.others is None:
+    if file is not None:
         media_type = file.mime_type or ""
         if media_type.startswith("image/"):
             return ImageBlock(media_type=media_type, url=file.file_uri, carried=others)

@@ -192,17 +192,17 @@ def _medium(block: ResultPart) -> list[Part]:
     if isinstance(block, DocumentBlock):
         media_type, data = data_of(block)
         if data:
-            return [{"inlineData": {"mimeType": media_type, "data": data}, **fields}]
+            return [merge_fields({"inlineData": {"mimeType": media_type, "data": data}}, fields)]
         file = {"mimeType": block.media_type or type_by_name(block.url), "fileUri": block.url}
-        return [{"fileData": file, **fields}]
+        return [merge_fields({"fileData": file}, fields)]
     if isinstance(block, ImageBlock):
         kind = {"mimeType": block.media_type} if block.media_type else {}
         head, comma, data = block.url.partition(";base64,")
         if comma and head.startswith("data:"):
-            return [{"inlineData": {"mimeType": head[5:], "data": data}, **fields}]
+            return [merge_fields({"inlineData": {"mimeType": head[5:], "data": data}}, fields)]
         if block.url:
-            return [{"fileData": {**kind, "fileUri": block.url}, **fields}]
-        return [{"inlineData": {**kind, "data": block.data}, **fields}]
+            return [merge_fields({"fileData": {**kind, "fileUri": block.url}}, fields)]
+        return [merge_fields({"inlineData": {**kind, "data": block.data}}, fields)]
     return []
 
 

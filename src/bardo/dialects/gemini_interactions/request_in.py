@@ -241,7 +241,7 @@ def _item(item: wire.Item, at: str) -> tuple[tuple[Role, object], list[Block]]:
 
 
 def _thought(thought: wire.Thought, at: str) -> ReasoningBlock:
-    opaque, texts, others = tuple(states_of(thought.signature or "")), [], []
+    opaque, texts, others, beside = tuple(states_of(thought.signature or "")), [], [], []
     for place, item in enumerate(thought.summary or ()):
         if item.type != "text":
             others.append(as_it_came(item))
@@ -249,6 +249,8 @@ def _thought(thought: wire.Thought, at: str) -> ReasoningBlock:
             raise InvalidRequest(f"{at}.summary[{place}].text is required", param=f"{at}.summary[{place}].text")
         else:
             texts.append(item.text)
+            beside.append(carried_fields(item) or {})
+    others += beside if any(beside) else []
     fields = {**(carried_fields(thought) or {}), **({"summary": others} if others else {})}
     form = opaque[0].format if opaque else FORMAT
     summarised = form in _SUMMARISING

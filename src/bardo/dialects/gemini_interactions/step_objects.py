@@ -18,7 +18,11 @@ def thought_step(block: ReasoningBlock) -> StepObject:
     if block.summary and block.text:
         texts = [block.text, *texts]
     items = [{"type": "text", "text": text} for text in texts]
-    summary = [*items, *as_list(fields.pop("summary", None))]
+    given = as_list(fields.pop("summary", None))
+    # Fields of the texts have no type.
+    if beside := [one for one in given if "type" not in one]:
+        items = [{**item, **one} for item, one in zip(items, beside, strict=False)] + items[len(beside) :]
+    summary = [*items, *[one for one in given if "type" in one]]
     return {"type": "thought", **signed(block.opaque), **({"summary": summary} if summary else {}), **fields}
 
 

@@ -296,13 +296,18 @@ class _InputReader:
                 summary = [] if "".join(summary) == text else summary
             # Text alone is nobody's.
             form = states[0].format if states else "reasoning_content" if sealed.text else ""
+        rest = _additional(item)
+        for name, pieces in (("summary", item.summary), ("content", item.content)):
+            beside = [(isinstance(piece, wire.Thought) and carried_fields(piece)) or {} for piece in pieces or ()]
+            if any(beside):
+                rest[name] = beside
         self._say(
             ReasoningBlock(
                 text=text,
                 summary=tuple(summary),
                 format=form or item.format or FORMAT,
                 opaque=tuple(states),
-                carried=_carried(_additional(item)),
+                carried=_carried(rest),
             )
         )
 

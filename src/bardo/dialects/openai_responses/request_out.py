@@ -353,6 +353,12 @@ class _ItemWriter:
             item["content"] = [{"type": "reasoning_text", "text": block.text}]
         if "encrypted" in native:
             item["encrypted_content"] = native["encrypted"]
+        for name in ("summary", "content"):
+            beside = own.pop(name, None)
+            if beside and len(pieces := item.get(name, ())) == len(beside):
+                item[name] = [{**piece, **fields} for piece, fields in zip(pieces, beside, strict=True)]
+            elif beside:
+                self._losses.lose(name, beside, "the pieces that they belong to are not sent one by one")
         self.items.append({**item, **own})
 
     def _lose_states(self, states: tuple[Opaque, ...]) -> None:

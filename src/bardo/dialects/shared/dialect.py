@@ -411,7 +411,7 @@ class Dialect:
         parts = facts.parts
         request = with_plain_sound(with_known_media(request, early, parts), parts)
         if is_foreign:
-            request = carry_sound(request, self.name, parts)
+            request = carry_sound(request, self.name, parts, early)
             for marker in self.marks_messages.intersection(request.extra, self._no_losses(request, row).markers):
                 request = with_marked_end(request, marker)
             request = unknown_as_words(request, early, parts)

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from bardo.dialects.shared.content_forms import CHAT_PICTURES, INTERACTIONS_PICTURES, RESPONSES_PICTURES, PictureForm
-from bardo.dialects.shared.json_values import JsonObject
+from bardo.dialects.shared.json_values import JsonObject, inner_fields
 from bardo.dialects.shared.losses import Losses
 from bardo.values.blocks import Block, Carried, DocumentBlock, ImageBlock, TextBlock, ToolResultBlock, UnknownBlock
 from bardo.values.file_kinds import picture_kind
@@ -160,6 +160,13 @@ _WRITE: Mapping[str, Callable[[str, str], JsonObject]] = {
 }
 
 
+_KNOWN_OF_SOUND: dict[tuple[str, ...], set[str]] = {
+    (): {"type", "mime_type", "data", *_HOLDERS},
+    **{(name,): {"data", "format", "mimeType", "mime_type"} for name in _HOLDERS},
+}
+"""What is read of sound in any dialect."""
+
+
 def sound_block(media_type: str, data: str) -> UnknownBlock:
     """Return the block of a sound, base64 `data`, which every dialect that takes sound is given in its own form."""
     return UnknownBlock("openai_chat", _write_input_audio(media_type, data))
@@ -209,20 +216,23 @@ def takes_sound(dialects: Collection[str | None]) -> bool:
     return not _WRITE.keys().isdisjoint(dialects)
 
 
-def carry_sound(request: Request, dialect: str, parts: frozenset[type[Block]]) -> Request:
+def carry_sound(request: Request, dialect: str, parts: frozenset[type[Block]], losses: Losses) -> Request:
     """Return a request of another dialect with its sound in this one's form, where it has one. `parts` are as `facts_of` gives them."""
     write = _WRITE.get(dialect)
     if write is None or UnknownBlock not in parts:
         return request
-    messages = tuple([_with_audio(message, dialect, write) for message in request.messages])
+    messages = tuple([_with_audio(message, dialect, write, losses) for message in request.messages])
     unchanged = all(map(is_, messages, request.messages))
     return request if unchanged else msgspec.structs.replace(request, messages=messages)
 
 
-def _with_audio(message: Message, dialect: str, write: Callable[[str, str], JsonObject]) -> Message:
+def _with_audio(message: Message, dialect: str, write: Callable[[str, str], JsonObject], losses: Losses) -> Message:
     sounds = {place: sound for place, block in enumerate(message.blocks) if (sound := sound_of(block)) is not None}
     if not sounds:
         return message
+    for block in [message.blocks[place] for place in sounds]:
+        for path, value in inner_fields(block.value, _KNOWN_OF_SOUND).items():  # type: ignore[union-attr]
+            losses.lose(".".join(path), value, f"a field of {block.dialect}")  # type: ignore[union-attr]
     blocks = [
         UnknownBlock(dialect, write(*sounds[place])) if place in sounds else block
         for place, block in enumerate(message.blocks)

@@ -1,0 +1,154 @@
+"""A field that nobody knows, in any object of a request, reaches a provider of the request's dialect, or its loss is reported."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pytest
+
+from bardo.catalog.load import builtin
+from bardo.dialects import dialect
+from bardo.planning.planner import plan
+from bardo.planning.route import Provider, Target
+from bardo.values.request import Request
+from bardo.values.wire import Arrival
+from support.full_requests import FULL_REQUESTS
+from support.sampling import sample
+
+NAME, VALUE = "novel", "zq8"
+TARGETS = {
+    "openai_chat": ("openrouter", "anthropic/claude-sonnet-4.5"),
+    "openai_responses": ("openai", "gpt-4o"),
+    "anthropic_messages": ("anthropic", "claude-sonnet-4-5"),
+    "gemini": ("gemini", "gemini-2.5-flash"),
+    "gemini_interactions": ("gemini-interactions", "gemini-2.5-flash"),
+    "ollama": ("ollama", "qwen3:4b"),
+    "cohere": ("cohere", "command-a-03-2025"),
+    "bedrock_converse": ("bedrock", "anthropic.claude-sonnet-4-5"),
+    "bedrock_invoke": ("bedrock-invoke", "anthropic.claude-sonnet-4-5"),
+    "watsonx_text": ("watsonx", "m"),
+}
+FREE = frozenset(
+    {
+        "bardo", "metadata", "labels", "requestMetadata", "logit_bias", "arguments", "args", "response", "json",
+        "parameters", "parametersJsonSchema", "input_schema", "schema", "responseSchema", "responseJsonSchema",
+    }
+)  # fmt: skip
+"""What is inside is the caller's own, a schema or arguments."""
+FREE_IN = {("ollama", "format"), ("cohere", "json_schema"), ("anthropic_messages", "input")}
+"""The same in one dialect: `input` is a list of items elsewhere."""
+WORDS: dict[str, tuple[str, ...]] = {
+    "image": ("image_url", "input_image", "inlineData", "fileData"),
+    # A cache point goes with the block before it.
+    "document": ("file", "input_file", "document", "cachePoint"),
+    "reasoning": ("reasoning", "reasoning_details", "thinking", "redacted_thinking", "thought", "reasoningContent"),
+    "tool_call": ("tool_calls", "function_call", "custom_tool_call", "tool_use", "functionCall", "toolUse"),
+    "tool": ("tools",),
+    "tool_choice": ("tools",),
+    "tools": ("tools", "functions"),
+    "cache_control": ("cachePoint",),
+}
+"""bardo's words, in which the loss of a whole object is told, by those of the dialects."""
+
+ALWAYS = {
+    "openai_chat": (
+        "tool_choice", "tool_choice.function", "response_format", "response_format.json_schema", "stream_options",
+        "messages.1.content.2", "messages.1.content.2.input_audio", "messages.1.content.3.file",
+    ),
+    "openai_responses": ("tool_choice", "text.format", "input.2.summary.0", "input.2.content.0"),
+    "anthropic_messages": (
+        "tool_choice", "output_config.format", "messages.1.content.0", "messages.1.content.1", "tools.0.cache_control",
+    ),
+    "gemini": ("systemInstruction", "contents.0.parts.1.inlineData", "contents.0.parts.2.fileData"),
+    "gemini_interactions": ("input.1.summary.0",),
+    "cohere": ("response_format",),
+    "bedrock_converse": (
+        "toolConfig", "toolConfig.toolChoice", "toolConfig.toolChoice.tool", "outputConfig.textFormat",
+        "outputConfig.textFormat.structure", "outputConfig.textFormat.structure.jsonSchema",
+        "messages.0.content.3.cachePoint", "messages.1.content.0.reasoningContent", "messages.1.content.1",
+    ),
+}  # fmt: skip
+"""The objects that are tried by day too: each needs a step of its own."""
+
+
+def objects(value: Any, source: str, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the place of every object whose fields are the dialect's."""
+    if at and (at[-1] in FREE or (source, at[-1]) in FREE_IN):
+        return
+    if isinstance(value, dict):
+        yield at
+    for name, inner in (
+        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    ):
+        yield from objects(inner, source, (*at, name))
+
+
+def put(value: Any, at: tuple[Any, ...]) -> Any:
+    """Return a JSON value with the unknown field in the object at a place."""
+    if not at:
+        return {**value, NAME: VALUE}
+    copy = value.copy()
+    copy[at[0]] = put(copy[at[0]], at[1:])
+    return copy
+
+
+def holders(full: Any, at: tuple[Any, ...]) -> set[str]:
+    """Return what the objects around a place are called: by the fields that they stand in, and by their types."""
+    names: set[str] = set()
+    for name in at:
+        full = full[name]
+        names |= {str(name), str(full.get("type"))} if isinstance(full, dict) else {str(name)}
+    # A part of Gemini or Converse has no type: it is what it holds.
+    return names if "role" in full else names | full.keys()
+
+
+def asked(source: str, at: tuple[Any, ...]) -> Request:
+    full = {**FULL_REQUESTS[source], "bardo": {"allow_loss": ["*"]}}
+    return dialect(source).decode_request(msgspec.json.encode(put(full, at)), Arrival(model="m"))
+
+
+def is_told(request: Request, spoken: str, around: set[str]) -> bool:
+    """Whether the field is sent, or it or an object around it is reported."""
+    preset, model = TARGETS[spoken]
+    row = builtin().provider(preset)
+    assert row is not None
+    attempt = plan(request, Target(provider=Provider(id=preset, row=row, base_url="http://host/v1"), model=model))
+    if VALUE.encode() in attempt.wire.body:
+        return True
+    for one in attempt.degraded:
+        if NAME in one.what or NAME in str(one.asked) or VALUE in str(one.asked):
+            return True
+        # A whole block that only its dialect knows, and thinking by whose it is.
+        first, *inner = re.split("[. ]", one.what)
+        if one.what == f"content.{request.dialect}":
+            return around != set()
+        if first == "content" or (one.what == "reasoning" and str(one.asked) not in ("low", "on", "off")):
+            first = inner[0] if inner else first
+        if first in around or not around.isdisjoint(WORDS.get(first, ())):
+            return True
+    return False
+
+
+@pytest.mark.parametrize("source", FULL_REQUESTS)
+def test_a_field_that_nobody_knows_arrives_or_is_reported(source: str) -> None:
+    full = FULL_REQUESTS[source]
+    untold: list[str] = []
+    always = ALWAYS.get(source, ())
+    places = sample(
+        objects(full, source), 6, law=f"unknown fields of {source}", always=lambda at: ".".join(map(str, at)) in always
+    )
+    for at in places:
+        request = asked(source, at)
+        written_anew = msgspec.structs.replace(request, body=None, body_bytes=b"")
+        around = holders(full, at)
+        for case, one, spoken in (
+            ("as it came", request, source),
+            ("written anew", written_anew, source),
+            *(("", request, spoken) for spoken in TARGETS if spoken != source),
+        ):
+            if not is_told(one, spoken, around if spoken != source else set()):
+                untold.append(f"{'.'.join(map(str, at))} to {spoken} {case}")
+    assert not untold
