@@ -109,7 +109,7 @@ def stores(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OpenStore
         return
     place = str(tmp_path / "state.db") if request.param == "sqlite" else str(request.getfixturevalue("postgres_url"))
     engine = open_keys(place)
-    yield lambda name, spent: SqlLeaseStore(engine, name, spent)
+    yield lambda name, spent: SqlLeaseStore(engine, name, spent, clock=":now")
     engine.dispose()
 
 

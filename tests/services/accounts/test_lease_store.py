@@ -40,7 +40,7 @@ def nothing(account: str, first_day: int, last_day: int) -> int:
 
 def seen(engine: Engine, name: str, spend: object = nothing) -> SqlLeaseStore:
     """Return the leases of a process that others have seen."""
-    store = SqlLeaseStore(engine, name, spend)  # type: ignore[arg-type]
+    store = SqlLeaseStore(engine, name, spend, clock=":now")  # type: ignore[arg-type]
     store.sync((), (), NOW)
     return store
 
@@ -119,7 +119,7 @@ def test_what_moves_to_the_log_and_is_leased_anew_meanwhile_is_not_given_out_aga
             assert isinstance(moved.claim("team", (), [want(MONTH, 1_000, 450)], NOW), LeaseGrant)
         return spent
 
-    moved = SqlLeaseStore(engine, "other", lambda *_: logged[-1])
+    moved = SqlLeaseStore(engine, "other", lambda *_: logged[-1], clock=":now")
     found = seen(engine, "one", spend).claim("team", (), [want(MONTH, 1_000, 100)], NOW)
     assert isinstance(found, Shortage)
     assert (found.left, moved.used("team", NOW).total(MONTH, NOW)) == (50, 950)
@@ -157,6 +157,21 @@ def test_rows_of_a_process_that_was_away_are_stored_anew(engine: Engine) -> None
     assert isinstance(one.claim("team", (), [want("concurrency", 10, 1)], NOW + 121), LeaseGrant)
     # What it held before is in the rows again, and replaced by the lease.
     assert one.used("team", NOW + 121).total("concurrency", NOW + 121) == 1
+
+
+def test_processes_whose_clocks_differ_see_each_other_by_the_servers_clock(engine: Engine) -> None:
+    ahead, behind = (SqlLeaseStore(engine, name, nothing) for name in ("ahead", "behind"))
+    assert behind.sync([Lease("team", ("concurrency", 0), 4)], (), NOW - 60) == 1
+    assert ahead.sync((), (), NOW) == 2
+    ahead.clean(NOW)
+    assert ahead.used("team", NOW).total("concurrency", NOW) == 4
+    assert isinstance(ahead.claim("team", (), [want("concurrency", 10, 7)], NOW), Shortage)
+    with transaction(engine) as connection:
+        connection.execute(text("UPDATE limit_workers SET seen_at = seen_at - 11 WHERE worker = 'behind'"))
+    assert ahead.used("team", NOW).total("concurrency", NOW) == 0
+    ahead.clean(NOW)
+    assert behind.sync((), (), NOW - 60) == 2, "it was away, and stores its rows anew"
+    assert ahead.used("team", NOW).total("concurrency", NOW) == 4
 
 
 @pytest.mark.parametrize("need", [1, 9])

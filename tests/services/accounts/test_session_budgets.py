@@ -90,7 +90,7 @@ def stores(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OpenStore
         return
     place = str(tmp_path / "state.db") if request.param == "sqlite" else str(request.getfixturevalue("postgres_url"))
     engine = open_keys(place)
-    yield lambda name, log: SqlLeaseStore(engine, name, log)
+    yield lambda name, log: SqlLeaseStore(engine, name, log, clock=":now")
     engine.dispose()
 
 

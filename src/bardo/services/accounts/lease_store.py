@@ -45,19 +45,22 @@ _PUT_LEASE = text(
 _REMOVE_LEASE = text(
     "DELETE FROM limit_leases WHERE account = :account AND name = :name AND period = :period AND worker = :worker"
 )
+_SERVER_CLOCK = "extract(epoch FROM clock_timestamp())"
+"""The time of PostgreSQL, by which processes on machines whose clocks differ are seen alike."""
+_ALIVE = f":now - {STALE_SECONDS}"
 # What was used of a minute counts whoever used it; calls at a time and money only while their process lives.
 _TOTALS = text(
     "SELECT l.name, l.period, SUM(l.amount) AS amount FROM limit_leases l LEFT JOIN limit_workers w ON w.worker = l.worker "
-    f"WHERE l.account = :account AND (l.name IN {WINDOWS} OR w.seen_at > :since) GROUP BY l.name, l.period"
+    f"WHERE l.account = :account AND (l.name IN {WINDOWS} OR w.seen_at > {_ALIVE}) GROUP BY l.name, l.period"
 )
 _REMOVE_STALE = text(
-    "DELETE FROM limit_leases WHERE worker NOT IN (SELECT worker FROM limit_workers WHERE seen_at > :since) "
+    f"DELETE FROM limit_leases WHERE worker NOT IN (SELECT worker FROM limit_workers WHERE seen_at > {_ALIVE}) "
     f"AND name NOT IN {WINDOWS}"
 )
-_REMOVE_WORKERS = text("DELETE FROM limit_workers WHERE seen_at <= :since")
+_REMOVE_WORKERS = text(f"DELETE FROM limit_workers WHERE seen_at <= {_ALIVE}")
 _REMOVE_PAST = text(f"DELETE FROM limit_leases WHERE period < :first AND name IN {WINDOWS}")
 _REMOVE_OWN = text(f"DELETE FROM limit_leases WHERE worker = :worker AND name NOT IN {WINDOWS}")
-_WAS_SEEN = text("SELECT seen_at FROM limit_workers WHERE worker = :worker")
+_WAS_SEEN = text(f"SELECT 1 FROM limit_workers WHERE worker = :worker AND seen_at > {_ALIVE}")
 _SEEN = text(
     "INSERT INTO limit_workers (worker, seen_at) VALUES (:worker, :now) "
     "ON CONFLICT (worker) DO UPDATE SET seen_at = excluded.seen_at"
@@ -71,12 +74,12 @@ _PUT_WITHIN = text(
     "FROM unnest(CAST(:names AS text[]), CAST(:periods AS bigint[]), CAST(:most AS bigint[])) AS bound (name, period, most) "
     "WHERE bound.most < (SELECT COALESCE(SUM(l.amount), 0) FROM limit_leases l LEFT JOIN limit_workers w ON w.worker = l.worker "
     f"WHERE l.account = :account AND l.name = bound.name AND CASE WHEN l.name IN {WINDOWS} THEN l.period > :first "
-    "ELSE l.period = bound.period AND w.seen_at > :since END)) "
+    f"ELSE l.period = bound.period AND w.seen_at > {_ALIVE} END)) "
     "ON CONFLICT (account, name, period, worker) DO UPDATE SET amount = excluded.amount RETURNING name"
 )
 # Who leases of a key waits for nobody but who leases of the same.
 _LOCK_ACCOUNT = text("SELECT pg_advisory_xact_lock(hashtextextended(:account, 7089073064144565108))")
-_LIVING = text("SELECT COUNT(*) FROM limit_workers WHERE seen_at > :since")
+_LIVING = text(f"SELECT COUNT(*) FROM limit_workers WHERE seen_at > {_ALIVE}")
 _ESTIMATED = text("SELECT day, nanos FROM estimated_spend WHERE account = :account AND day >= :first AND day <= :last")
 _REMOVE_ESTIMATED = text("DELETE FROM estimated_spend WHERE day < :before")
 _ADD_ESTIMATED = text(
@@ -86,11 +89,19 @@ _ADD_ESTIMATED = text(
 
 
 class SqlLeaseStore:
-    """The leases of one process in SQLite or PostgreSQL. A server is asked once for what a process uses, and twice for a lease."""
+    """The leases of one process in SQLite or PostgreSQL. A server is asked once for what a process uses, and twice for a lease.
 
-    def __init__(self, engine: Engine, worker: str, spend: Spend) -> None:
-        self._engine = without_turns(engine)
+    `clock` is the time in SQL by which processes are seen: if none is given, that of the server, and of a file what a method is told.
+    """
+
+    def __init__(self, engine: Engine, worker: str, spend: Spend, *, clock: str = "") -> None:
         self._is_file = is_file(engine.url)
+        clock = clock or (":now" if self._is_file else _SERVER_CLOCK)
+        self._by_clock = {
+            one: text(one.text.replace(":now", clock))
+            for one in (_TOTALS, _REMOVE_STALE, _REMOVE_WORKERS, _WAS_SEEN, _SEEN, _PUT_WITHIN, _LIVING)
+        }
+        self._engine = without_turns(engine)
         self._worker = worker
         self._spend = spend
         self._own = OwnRows()
@@ -114,10 +125,10 @@ class SqlLeaseStore:
         """
         with transaction(self._engine) as connection:
             seen, *_, leases, estimates = execute_together(
-                connection, [*self._live(rows, now), *_usage_of(account, now)], commits=True
+                connection, [*self._live(rows, now), *self._usage_of(account, now)], commits=True
             )
         self._own.note(rows)
-        self._lost = self._was_away(seen, now)
+        self._lost = not seen
         if self._lost:
             return None
         used = self._used(account, leases, estimates, now, money=is_about_money(wants))
@@ -137,11 +148,11 @@ class SqlLeaseStore:
                 for taken in [sum(used.leases.get(want.name, {}).values())]
             ],
             "first": int(now) - COUNTED_SECONDS,
-            "since": now - STALE_SECONDS,
+            "now": now,
         }
         with transaction(self._engine) as connection:
             *_, stored = execute_together(
-                connection, [(_LOCK_ACCOUNT, {"account": account}), (_PUT_WITHIN, values)], commits=True
+                connection, [(_LOCK_ACCOUNT, {"account": account}), (self._by_clock[_PUT_WITHIN], values)], commits=True
             )
         if not stored:
             return None
@@ -153,11 +164,11 @@ class SqlLeaseStore:
     ) -> LeaseGrant | Shortage:
         with transaction(self._engine) as connection:
             locks: list[Statement] = [] if self._is_file else [(_LOCK_ACCOUNT, {"account": account})]
-            found = execute_together(connection, [*locks, *self._live(rows, now), *_usage_of(account, now)])
+            found = execute_together(connection, [*locks, *self._live(rows, now), *self._usage_of(account, now)])
             leases, estimates = found[-2:]
-            if self._was_away(found[len(locks)], now):
+            if not found[len(locks)]:
                 execute_together(connection, self._stored([*self._own.all(), *rows]))
-                leases, estimates = execute_together(connection, _usage_of(account, now))
+                leases, estimates = execute_together(connection, self._usage_of(account, now))
             used = self._used(account, leases, estimates, now, money=is_about_money(wants))
             granted = grant_of(wants, used, now)
             leased = rows_of(account, wants, granted) if isinstance(granted, LeaseGrant) else []
@@ -171,10 +182,10 @@ class SqlLeaseStore:
         asked = self._live(rows, now)
         if estimates:
             asked.append((_ADD_ESTIMATED, [one._asdict() for one in estimates]))
-        asked.append((_LIVING, {"since": now - STALE_SECONDS}))
+        asked.append((self._by_clock[_LIVING], {"now": now}))
         with transaction(self._engine) as connection:
             seen, *_, living = execute_together(connection, asked, commits=True)
-        self._lost = self._was_away(seen, now)
+        self._lost = not seen
         if self._lost:
             with transaction(self._engine) as connection:
                 execute_together(connection, self._stored([*self._own.all(), *rows]), commits=True)
@@ -185,16 +196,16 @@ class SqlLeaseStore:
     def used(self, account: str, now: float) -> LeasedUsage:
         """Return what is used and leased of the limits of one key by all processes."""
         with transaction(self._engine) as connection:
-            leases, estimates = execute_together(connection, _usage_of(account, now), commits=True)
+            leases, estimates = execute_together(connection, self._usage_of(account, now), commits=True)
         return self._used(account, leases, estimates, now, money=True)
 
     def clean(self, now: float) -> None:
         """Remove what counts no longer: rows of processes that are over, and of minutes that are past."""
-        since, first = now - STALE_SECONDS, int(now) - COUNTED_SECONDS - 60
+        first = int(now) - COUNTED_SECONDS - 60
         # One after the other: a process that is seen again meanwhile stores its rows in another order.
         for statement in (
-            (_REMOVE_STALE, {"since": since}),
-            (_REMOVE_WORKERS, {"since": since}),
+            (self._by_clock[_REMOVE_STALE], {"now": now}),
+            (self._by_clock[_REMOVE_WORKERS], {"now": now}),
             (_REMOVE_PAST, {"first": first}),
             (_REMOVE_ESTIMATED, {"before": day_number(now - KEPT_SECONDS)}),
         ):
@@ -212,15 +223,11 @@ class SqlLeaseStore:
 
     def _live(self, rows: Sequence[Lease], now: float) -> list[Statement]:
         """Return what says that this process lives, after having asked when it was seen, and stores rows, those that were lost too."""
-        worker = {"worker": self._worker}
+        worker = {"worker": self._worker, "now": now}
         stored = self._stored([*self._own.all(), *rows] if self._lost else rows)
         # Nobody knows until it is answered: a connection may be lost behind what it has done.
         self._lost = True
-        return [(_WAS_SEEN, worker), (_SEEN, {**worker, "now": now}), *stored]
-
-    def _was_away(self, seen: Sequence[Any], now: float) -> bool:
-        """Whether others took this process for over, and may have removed all of its rows."""
-        return not seen or float(seen[0][0]) <= now - STALE_SECONDS
+        return [(self._by_clock[_WAS_SEEN], worker), (self._by_clock[_SEEN], worker), *stored]
 
     def _used(
         self, account: str, totals: Sequence[Any], estimates: Sequence[Any], now: float, *, money: bool
@@ -234,6 +241,14 @@ class SqlLeaseStore:
         days = {int(day): int(nanos) for day, nanos in estimates}
         return usage_of(account, leases, days, self._spend, now)
 
+    def _usage_of(self, account: str, now: float) -> list[Statement]:
+        """Return what asks for the leases of an account, and for its calls of unknown cost."""
+        first, today = days_of(account, now)
+        return [
+            (self._by_clock[_TOTALS], {"account": account, "now": now}),
+            (_ESTIMATED, {"account": account, "first": first, "last": today}),
+        ]
+
     def _stored(self, rows: Iterable[Lease]) -> list[Statement]:
         put: list[Mapping[str, Any]] = []
         gone: list[Mapping[str, Any]] = []
@@ -245,12 +260,3 @@ class SqlLeaseStore:
                 gone.append(fields)
         changes: list[Statement] = [(_PUT_LEASE, put)] if put else []
         return [*changes, (_REMOVE_LEASE, gone)] if gone else changes
-
-
-def _usage_of(account: str, now: float) -> list[Statement]:
-    """Return what asks for the leases of an account, and for its calls of unknown cost."""
-    first, today = days_of(account, now)
-    return [
-        (_TOTALS, {"account": account, "since": now - STALE_SECONDS}),
-        (_ESTIMATED, {"account": account, "first": first, "last": today}),
-    ]
