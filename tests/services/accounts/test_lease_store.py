@@ -213,6 +213,44 @@ def test_what_was_lost_is_stored_by_the_next_question_where_the_first_one_failed
     assert other.used("first", NOW + 62).total("concurrency", NOW + 62) == 4
 
 
+@pytest.mark.parametrize("is_done", [True, False])
+def test_an_estimate_whose_answer_was_lost_counts_once(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, is_done: bool
+) -> None:
+    one = seen(engine, "one")
+    given = [Estimate("team", 20251130, 7)]
+
+    def fails(*statements: Any, **options: Any) -> None:
+        if is_done:
+            execute_together(*statements, **options)
+        raise OperationalError("", {}, Exception("the connection was lost"))
+
+    for nanos in (10, 100):
+        with monkeypatch.context() as patch:
+            patch.setattr("bardo.services.accounts.lease_store.execute_together", fails)
+            with pytest.raises(DatabaseProblem):
+                one.sync((), given, NOW)
+        given = [*given, Estimate("team", 20251130, nanos)]
+    one.sync((), given, NOW)
+    assert one.used("team", NOW).total("usd_per_day", NOW) == 117
+    one.sync((), given[:1], NOW)
+    assert one.used("team", NOW).total("usd_per_day", NOW) == 124
+
+
+def test_an_estimate_of_which_the_server_does_not_know_yet_waits(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = seen(engine, "one")
+    given = [Estimate("team", 20251130, 7)]
+    with without_turns(engine).connect() as held:
+        number = held.scalar(text("SELECT txid_current()"))
+        one._unknown = (number, 1)
+        with pytest.raises(DatabaseProblem, match="has not ended"):
+            one.sync((), given, NOW)
+    one.sync((), given, NOW)
+    assert one.used("team", NOW).total("usd_per_day", NOW) == 7
+
+
 def test_statements_that_go_together_are_one_transaction(engine: Engine) -> None:
     put = text("INSERT INTO limit_workers (worker, seen_at) VALUES (:worker, :now)")
     count = text("SELECT COUNT(*) FROM limit_workers")

@@ -23,6 +23,7 @@ from bardo.accounting.limits import (
     is_counted,
 )
 from bardo.adapters.stores.database.engines import Statement, execute_together, is_file, transaction, without_turns
+from bardo.adapters.stores.database.problems import DatabaseUnusable
 from bardo.services.accounts.leases import (
     KEPT_SECONDS,
     STALE_SECONDS,
@@ -88,6 +89,10 @@ _ADD_ESTIMATED = text(
 )
 
 
+# Whether an earlier transaction was committed is known to PostgreSQL where the answer that told so was lost.
+_TRANSACTION = text("SELECT txid_current(), txid_status(:before)")
+
+
 class SqlLeaseStore:
     """The leases of one process in SQLite or PostgreSQL. A server is asked once for what a process uses, and twice for a lease.
 
@@ -107,6 +112,9 @@ class SqlLeaseStore:
         self._own = OwnRows()
         # Others may have taken this process for over, and removed its rows, which are not stored anew yet.
         self._lost = False
+        # How many of the estimates that are to be stored are stored already, and the transaction of those of which nobody knows yet.
+        self._known = 0
+        self._unknown: tuple[int, int] | None = None
 
     def claim(
         self, account: str, rows: Sequence[Lease], wants: Sequence[LeaseRequest], now: float
@@ -178,18 +186,30 @@ class SqlLeaseStore:
         return granted
 
     def sync(self, rows: Sequence[Lease], estimates: Sequence[Estimate], now: float) -> int:
-        """Store rows and estimates, say that this process lives, and return how many do."""
-        asked = self._live(rows, now)
-        if estimates:
-            asked.append((_ADD_ESTIMATED, [one._asdict() for one in estimates]))
-        asked.append((self._by_clock[_LIVING], {"now": now}))
+        """Store rows and estimates, say that this process lives, and return how many do.
+
+        After an error the estimates are to be given again, before others: those that were stored nevertheless are not added twice.
+        """
         with transaction(self._engine) as connection:
+            if estimates and not self._is_file:
+                before, count = self._unknown or (None, 0)
+                number, status = connection.execute(_TRANSACTION, {"before": before}).one()
+                if status == "in progress":
+                    raise DatabaseUnusable(
+                        "the state database has not ended what it was asked before", hint="try again"
+                    )
+                self._known = count if status == "committed" else self._known
+                self._unknown = (number, len(estimates))
+            asked = self._live(rows, now)
+            if new := estimates[self._known :]:
+                asked.append((_ADD_ESTIMATED, [one._asdict() for one in new]))
+            asked.append((self._by_clock[_LIVING], {"now": now}))
             seen, *_, living = execute_together(connection, asked, commits=True)
         self._lost = not seen
         if self._lost:
             with transaction(self._engine) as connection:
                 execute_together(connection, self._stored([*self._own.all(), *rows]), commits=True)
-        self._lost = False
+        self._lost, self._known, self._unknown = False, 0, None
         self._own.note(rows)
         return int(living[0][0] or 0)
 
