@@ -212,16 +212,34 @@ class ForwardedModel:
         raw = update.raw
         if not self._swaps:
             return raw
-        if ToolCallStart in map(type, update.events) and any(raw.count(old) > 1 for old, _ in self._swaps):
+        if ToolCallStart in map(type, update.events) and any(old in raw for old, _ in self._swaps):
             return b"\n".join(map(self._renamed, raw.split(b"\n")))
         return self._replaced(raw)
 
     def _renamed(self, line: bytes) -> bytes:
-        """Return a line of a stream, which may hold arguments with a field of the same name."""
-        begin, response = line.find(b"{"), Response(model=self._sent)
-        if begin < 0 or not line.endswith(b"}"):
+        """Return a line of a stream, which may hold arguments with a field of the same name.
+
+        The model is named by a frame, or by the reply in it: Anthropic's `message`, OpenAI's `response`.
+        """
+        begin, field = line.find(b"{"), self._dialect.model_field
+        if begin < 0 or not any(old in line for old, _ in self._swaps):
+            return line
+        try:
+            fields = _decode(line[begin:])
+            held = {
+                name: _decode(raw) for name, raw in fields.items() if field not in fields and bytes(raw)[:1] == b"{"
+            }
+        except (msgspec.MsgspecError, UnicodeError, RecursionError):
             return self._replaced(line)
-        return line[:begin] + with_client_model(line[begin:], self._dialect, response, self._asked)
+        place = next((name for name, inner in held.items() if field in inner), None)
+        told = (fields if place is None else held[place]).get(field)
+        if told is None or bytes(told) != _encode(self._sent):
+            return line
+        if sum(map(line.count, [old for old, _ in self._swaps])) == 1:
+            return self._replaced(line)
+        new = msgspec.Raw(_encode(self._asked))
+        named = {field: new} if place is None else {place: {**held[place], field: new}}
+        return line[:begin] + _encode({**fields, **named}) + line[len(line.rstrip()) :]
 
     def _replaced(self, raw: bytes) -> bytes:
         for old, new in self._swaps:

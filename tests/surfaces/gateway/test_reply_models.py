@@ -58,6 +58,38 @@ FRAMES: dict[DialectName, dict[str, Any]] = {
 }
 
 
+STARTED: dict[str, Any] = {
+    "type": "message_start",
+    "message": {"type": "message", "id": "m", "role": "assistant", "model": "up"},
+}
+ASKED: dict[str, Any] = {"type": "tool_use", "id": "c", "name": "f", "input": {"model": "up", "deep": {"model": "up"}}}
+
+
+@pytest.mark.parametrize("joined", [True, False])
+@pytest.mark.parametrize("compact", [True, False])
+@pytest.mark.parametrize("begun", [STARTED, {**STARTED, "message": {**STARTED["message"], "content": [ASKED]}}])
+def test_the_input_that_a_block_begins_with_keeps_a_field_of_the_same_name(
+    begun: dict[str, Any], compact: bool, joined: bool
+) -> None:
+    one = {**ASKED, "input": {"model": "up"}}
+    frames = [
+        begun,
+        *({"type": "content_block_start", "index": n, "content_block": b} for n, b in enumerate((one, ASKED))),
+    ]
+    lines = [
+        b"data: %b\n\n" % json.dumps(frame, separators=(",", ":") if compact else None).encode() for frame in frames
+    ]
+    row = ProviderRow(id="lab", name="Lab", dialect="anthropic_messages")
+    forwarding = Forwarding(
+        ReplyReader(row, streamed=True, forward=True), forward=True, withhold_usage=False, hold_end=False
+    )
+    model = ForwardedModel(dialect("anthropic_messages"), "mine")
+    reads = [b"".join(lines)] if joined else lines
+    named = b"".join(model.in_frames(forwarding.update(read)) for read in reads)
+    begun = {**begun, "message": {**begun["message"], "model": "mine"}}
+    assert [json.loads(line[line.index(b"{") :]) for line in named.splitlines() if line] == [begun, *frames[1:]]
+
+
 @pytest.mark.parametrize("compact", [True, False])
 @pytest.mark.parametrize("spoken", FRAMES)
 def test_the_arguments_of_a_call_keep_a_field_of_the_same_name(spoken: DialectName, compact: bool) -> None:
