@@ -15,7 +15,7 @@ from bardo.planning.planner import plan
 from bardo.planning.route import Provider, Target
 from bardo.values.request import Request
 from bardo.values.wire import Arrival
-from support.full_requests import FULL_REQUESTS
+from support.full_requests import FULL_REQUESTS, FURTHER_REQUESTS
 from support.sampling import sample
 
 NAME, VALUE = "novel", "zq8"
@@ -40,6 +40,8 @@ FREE = frozenset(
 """What is inside is the caller's own, a schema or arguments."""
 FREE_IN = {("ollama", "format"), ("cohere", "json_schema"), ("anthropic_messages", "input")}
 """The same in one dialect: `input` is a list of items elsewhere."""
+LEFT_OUT = {("openai_chat", "thinking_blocks")}
+"""LiteLLM writes these from what Anthropic said, and nobody else: of each only thinking, signature and data are read, in replies too."""
 WORDS: dict[str, tuple[str, ...]] = {
     "image": ("image_url", "input_image", "inlineData", "fileData"),
     # A cache point goes with the block before it.
@@ -63,7 +65,7 @@ ALWAYS = {
         "tool_choice", "output_config.format", "messages.1.content.0", "messages.1.content.1", "tools.0.cache_control",
     ),
     "gemini": ("systemInstruction", "contents.0.parts.1.inlineData", "contents.0.parts.2.fileData"),
-    "gemini_interactions": ("input.1.summary.0",),
+    "gemini_interactions": ("input.1.summary.0", "generation_config.tool_choice.allowed_tools"),
     "cohere": ("response_format",),
     "bedrock_converse": (
         "toolConfig", "toolConfig.toolChoice", "toolConfig.toolChoice.tool", "outputConfig.textFormat",
@@ -76,7 +78,7 @@ ALWAYS = {
 
 def objects(value: Any, source: str, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """Yield the place of every object whose fields are the dialect's."""
-    if at and (at[-1] in FREE or (source, at[-1]) in FREE_IN):
+    if at and (at[-1] in FREE or (source, at[-1]) in FREE_IN | LEFT_OUT):
         return
     if isinstance(value, dict):
         yield at
@@ -105,9 +107,9 @@ def holders(full: Any, at: tuple[Any, ...]) -> set[str]:
     return names if "role" in full else names | full.keys()
 
 
-def asked(source: str, at: tuple[Any, ...]) -> Request:
-    full = {**FULL_REQUESTS[source], "bardo": {"allow_loss": ["*"]}}
-    return dialect(source).decode_request(msgspec.json.encode(put(full, at)), Arrival(model="m"))
+def asked(source: str, full: dict[str, Any], at: tuple[Any, ...]) -> Request:
+    body = put({**full, "bardo": {"allow_loss": ["*"]}}, at)
+    return dialect(source).decode_request(msgspec.json.encode(body), Arrival(model="m"))
 
 
 def is_told(request: Request, spoken: str, around: set[str]) -> bool:
@@ -132,16 +134,15 @@ def is_told(request: Request, spoken: str, around: set[str]) -> bool:
     return False
 
 
-@pytest.mark.parametrize("source", FULL_REQUESTS)
-def test_a_field_that_nobody_knows_arrives_or_is_reported(source: str) -> None:
-    full = FULL_REQUESTS[source]
+@pytest.mark.parametrize(("source", "full"), [*FULL_REQUESTS.items(), *FURTHER_REQUESTS])
+def test_a_field_that_nobody_knows_arrives_or_is_reported(source: str, full: dict[str, Any]) -> None:
     untold: list[str] = []
     always = ALWAYS.get(source, ())
     places = sample(
         objects(full, source), 6, law=f"unknown fields of {source}", always=lambda at: ".".join(map(str, at)) in always
     )
     for at in places:
-        request = asked(source, at)
+        request = asked(source, full, at)
         written_anew = msgspec.structs.replace(request, body=None, body_bytes=b"")
         around = holders(full, at)
         for case, one, spoken in (
@@ -152,3 +153,28 @@ def test_a_field_that_nobody_knows_arrives_or_is_reported(source: str) -> None:
             if not is_told(one, spoken, around if spoken != source else set()):
                 untold.append(f"{'.'.join(map(str, at))} to {spoken} {case}")
     assert not untold
+
+
+@pytest.mark.parametrize("at", [("messages", 1, "content", 0), ("messages", 1, "content", 0, "thinking", 0)])
+def test_a_field_beside_thinking_in_the_content_is_reported_where_the_thinking_goes(at: tuple[Any, ...]) -> None:
+    thinking = {"type": "thinking", "thinking": [{"type": "text", "text": "t"}]}
+    messages = [
+        {"role": "user", "content": "x"},
+        {"role": "assistant", "content": [thinking, {"type": "text", "text": "a"}]},
+        {"role": "user", "content": "y"},
+    ]
+    request = asked("openai_chat", {"model": "m", "messages": messages}, at)
+    row = builtin().provider("mistral")
+    assert row is not None
+    provider = Provider(id="mistral", row=row, base_url="http://host/v1")
+    for one, lost in ((request, True), (asked("openai_chat", {"model": "m", "messages": messages}, ()), False)):
+        anew = msgspec.structs.replace(one, body=None, body_bytes=b"")
+        attempt = plan(anew, Target(provider=provider, model="magistral-medium-latest"))
+        assert msgspec.json.decode(attempt.wire.body)["messages"][1]["content"][0] == thinking
+        assert (
+            any(
+                NAME in (found.what, *(found.asked[0] if found.what == "thinking" else ()))
+                for found in attempt.degraded
+            )
+            == lost
+        )

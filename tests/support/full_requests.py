@@ -478,3 +478,290 @@ FULL_REQUESTS: dict[str, dict[str, Any]] = {
         "bardo": {},
     },
 }
+
+FURTHER_REQUESTS: list[tuple[str, dict[str, Any]]] = [
+    (
+        "openai_chat",
+        {
+            "model": "m",
+            "messages": [
+                {"role": "user", "content": "x"},
+                {
+                    "role": "assistant",
+                    "content": [
+                        {"type": "thinking", "thinking": [{"type": "text", "text": "t"}], "signature": "s"},
+                        {"type": "text", "text": "a"},
+                        {"type": "refusal", "refusal": "r"},
+                    ],
+                    "thinking_blocks": [{"type": "thinking", "thinking": "t", "signature": "c2ln"}],
+                },
+                {"role": "user", "content": [{"type": "text", "text": "x", "cache_control": {"type": "ephemeral"}}]},
+            ],
+            "function_call": {"name": "f"},
+            "functions": [{"name": "f", "parameters": {}}],
+        },
+    ),
+    (
+        "openai_chat",
+        {
+            "model": "m",
+            "messages": [
+                {"role": "user", "content": "x"},
+                {
+                    "role": "assistant",
+                    "content": None,
+                    "thinking_blocks": [{"type": "thinking", "thinking": "t", "signature": "c2ln"}],
+                    "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}],
+                },
+                {"role": "tool", "tool_call_id": "c1", "content": "x"},
+            ],
+            "tool_choice": {
+                "type": "allowed_tools",
+                "allowed_tools": {"mode": "auto", "tools": [{"type": "function", "function": {"name": "f"}}]},
+            },
+            "tools": [
+                {"type": "function", "function": {"name": "f", "parameters": {}}},
+                {"type": "custom", "custom": {"name": "g", "format": {"type": "text"}}},
+            ],
+            "output_config": {"format": {"type": "json_schema", "schema": {"type": "object"}}},
+        },
+    ),
+    (
+        "openai_responses",
+        {
+            "model": "m",
+            "input": [
+                {"role": "user", "content": "x"},
+                {"type": "function_call", "call_id": "c1", "name": "f", "arguments": "{}"},
+                {
+                    "type": "function_call_output",
+                    "call_id": "c1",
+                    "output": [
+                        {"type": "input_text", "text": "x"},
+                        {"type": "input_image", "image_url": "data:image/png;base64,AA=="},
+                    ],
+                },
+                {
+                    "type": "message",
+                    "role": "assistant",
+                    "content": [
+                        {
+                            "type": "output_text",
+                            "text": "o",
+                            "annotations": [
+                                {
+                                    "type": "url_citation",
+                                    "url": "http://x",
+                                    "start_index": 0,
+                                    "end_index": 1,
+                                    "title": "t",
+                                }
+                            ],
+                        }
+                    ],
+                },
+                {"role": "user", "content": "y"},
+            ],
+            "text": {"format": {"type": "json_object"}},
+            "tools": [{"type": "function", "name": "f", "parameters": {}}],
+            "tool_choice": {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "f"}]},
+            "reasoning": {"effort": "high"},
+        },
+    ),
+    (
+        "openai_responses",
+        {
+            "model": "m",
+            "input": [
+                {"role": "user", "content": "x"},
+                {
+                    "type": "reasoning",
+                    "summary": [{"type": "summary_text", "text": "s"}, {"type": "summary_text", "text": "t"}],
+                    "encrypted_content": "e",
+                },
+                {
+                    "type": "web_search_call",
+                    "id": "ws",
+                    "status": "completed",
+                    "action": {"type": "search", "query": "q"},
+                },
+                {"role": "user", "content": "y"},
+            ],
+            "prompt": {"id": "p", "variables": {"a": "b"}},
+        },
+    ),
+    (
+        "anthropic_messages",
+        {
+            "model": "m",
+            "max_tokens": 9000,
+            "messages": [
+                {
+                    "role": "user",
+                    "content": [
+                        {
+                            "type": "search_result",
+                            "source": "s",
+                            "title": "t",
+                            "content": [{"type": "text", "text": "x"}],
+                            "citations": {"enabled": True},
+                        },
+                        {"type": "image", "source": {"type": "url", "url": "http://x/a.png"}},
+                        {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "x"}},
+                    ],
+                },
+                {
+                    "role": "assistant",
+                    "content": [
+                        {"type": "thinking", "thinking": "t", "signature": "c2ln"},
+                        {"type": "tool_use", "id": "c1", "name": "f", "input": {}, "caller": {"type": "direct"}},
+                    ],
+                },
+                {
+                    "role": "user",
+                    "content": [
+                        {
+                            "type": "tool_result",
+                            "tool_use_id": "c1",
+                            "content": [
+                                {
+                                    "type": "image",
+                                    "source": {"type": "base64", "media_type": "image/png", "data": "AA=="},
+                                },
+                                {
+                                    "type": "search_result",
+                                    "source": "s",
+                                    "title": "t",
+                                    "content": [{"type": "text", "text": "x"}],
+                                },
+                            ],
+                        }
+                    ],
+                },
+            ],
+            "tools": [{"name": "f", "input_schema": {"type": "object"}}],
+            "thinking": {"type": "adaptive"},
+            "tool_choice": {"type": "auto"},
+            "output_format": {"type": "json_schema", "schema": {"type": "object"}},
+        },
+    ),
+    (
+        "gemini",
+        {
+            "systemInstruction": {"parts": [{"text": "s"}]},
+            "contents": [
+                {
+                    "role": "user",
+                    "parts": [
+                        {"text": "t"},
+                        {"inlineData": {"mimeType": "audio/wav", "data": "AA=="}, "videoMetadata": {"fps": 1}},
+                        {"inlineData": {"mimeType": "application/pdf", "data": "AA=="}},
+                    ],
+                },
+                {"role": "model", "parts": [{"functionCall": {"name": "f", "args": {}}}]},
+                {
+                    "role": "user",
+                    "parts": [
+                        {
+                            "functionResponse": {
+                                "name": "f",
+                                "response": {"output": "x"},
+                                "parts": [{"inlineData": {"mimeType": "image/png", "data": "AA=="}}],
+                            }
+                        }
+                    ],
+                },
+            ],
+            "tools": [{"functionDeclarations": [{"name": "f", "parametersJsonSchema": {"type": "object"}}]}],
+            "toolConfig": {"functionCallingConfig": {"mode": "AUTO"}, "retrievalConfig": {"latLng": {"latitude": 1}}},
+            "generationConfig": {"thinkingConfig": {"thinkingLevel": "low"}, "speechConfig": {"voiceConfig": {"a": 1}}},
+        },
+    ),
+    (
+        "bedrock_converse",
+        {
+            "messages": [
+                {
+                    "role": "user",
+                    "content": [
+                        {"text": "t"},
+                        {
+                            "searchResult": {
+                                "source": "s",
+                                "title": "t",
+                                "content": [{"text": "x"}],
+                                "citations": {"enabled": True},
+                            }
+                        },
+                        {"image": {"format": "png", "source": {"s3Location": {"uri": "s3://x"}}}},
+                    ],
+                },
+                {
+                    "role": "assistant",
+                    "content": [
+                        {
+                            "citationsContent": {
+                                "content": [{"text": "x"}],
+                                "citations": [{"title": "t", "location": {"web": {"url": "u"}}}],
+                            }
+                        },
+                        {"toolUse": {"toolUseId": "c1", "name": "f", "input": {}}},
+                    ],
+                },
+                {
+                    "role": "user",
+                    "content": [
+                        {
+                            "toolResult": {
+                                "toolUseId": "c1",
+                                "content": [
+                                    {"image": {"format": "png", "source": {"bytes": "AA=="}}},
+                                    {"document": {"format": "pdf", "name": "n", "source": {"bytes": "AA=="}}},
+                                ],
+                            }
+                        }
+                    ],
+                },
+            ],
+            "system": [{"text": "s"}, {"cachePoint": {"type": "default", "ttl": "1h"}}],
+            "toolConfig": {
+                "tools": [
+                    {"toolSpec": {"name": "f", "inputSchema": {"json": {"type": "object"}}}},
+                    {"cachePoint": {"type": "default"}},
+                ],
+                "toolChoice": {"auto": {}},
+            },
+            "promptVariables": {"a": {"text": "b"}},
+            "serviceTier": {"type": "flex"},
+        },
+    ),
+    (
+        "gemini_interactions",
+        {
+            "model": "m",
+            "input": [
+                {
+                    "type": "user_input",
+                    "content": [
+                        {"type": "text", "text": "t"},
+                        {"type": "audio", "data": "AA==", "mime_type": "audio/wav"},
+                        {"type": "document", "data": "AA==", "mime_type": "application/pdf"},
+                    ],
+                },
+                {"type": "function_call", "id": "c", "name": "f", "arguments": {}},
+                {
+                    "type": "function_result",
+                    "call_id": "c",
+                    "name": "f",
+                    "result": [
+                        {"type": "text", "text": "x"},
+                        {"type": "image", "data": "AA==", "mime_type": "image/png"},
+                    ],
+                },
+            ],
+            "tools": [{"type": "function", "name": "f", "parameters": {}}, {"type": "google_search"}],
+            "generation_config": {"tool_choice": {"allowed_tools": {"mode": "any", "tools": ["f"]}}},
+        },
+    ),
+]
+"""What one request of a dialect cannot hold together: other forms of choices and answers, and of parts."""

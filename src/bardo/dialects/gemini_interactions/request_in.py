@@ -14,7 +14,7 @@ from bardo.dialects.gemini.wire import FORMAT, arguments_text
 from bardo.dialects.gemini_interactions import wire
 from bardo.dialects.gemini_interactions.wire import NAME, states_of
 from bardo.dialects.shared.control_fields import as_whole_number
-from bardo.dialects.shared.json_values import JsonObject, decode_object, encode_json, take, without
+from bardo.dialects.shared.json_values import JsonObject, decode_object, encode_json, inner_fields, take, without
 from bardo.dialects.shared.options import read_options
 from bardo.dialects.shared.structs import Unknown, as_it_came, carried, carried_fields, read
 from bardo.dialects.shared.tools import with_allowed_tools
@@ -56,6 +56,11 @@ _OTHER_CONTENTS = frozenset({"audio", "video", "file"})
 _SUMMARISING = frozenset({FORMAT, "openai-responses-v1", "xai-responses-v1"})
 READ = frozenset({"model", "input", "system_instruction", "tools", "generation_config", "stream"})
 """The fields that stay in no request's `extra`."""
+_INNER = {
+    ("generation_config", "tool_choice"): {"allowed_tools"},
+    ("generation_config", "tool_choice", "allowed_tools"): {"mode", "tools"},
+}
+"""What is read deeper inside them."""
 
 
 def decode_request(body: bytes, arrival: Arrival) -> Request:
@@ -92,6 +97,7 @@ def _request(body: JsonObject, raw: bytes, arrival: Arrival) -> Request:
         stream=bool(request.stream if arrival.stream is None else arrival.stream),
         dialect=NAME,
         extra={**extra, **({"generation_config": others} if others else {})},
+        inner_fields=inner_fields(own, _INNER),
         body=own,
         body_bytes=raw,
         options=read_options(body),
@@ -157,7 +163,10 @@ def _tool_choice(given: str | wire.ToolChoice | None) -> tuple[ToolChoice | None
     mode, names = allowed.mode or "auto", allowed.tools or []
     if mode == "any" and len(names) == 1:
         return ToolChoice(mode="named", name=names[0]), {}
-    return ToolChoice(mode=_mode(mode)), {"tool_choice": as_it_came(given)}
+    held = {name: value for name, value in (("mode", allowed.mode), ("tools", allowed.tools)) if value is not None}
+    return ToolChoice(mode=_mode(mode)), {
+        "tool_choice": {"allowed_tools": held} if given.allowed_tools is not None else {}
+    }
 
 
 def with_plain_choice(request: Request) -> Request:

@@ -303,10 +303,15 @@ def _read_image(part: wire.Image) -> ImageBlock | DocumentBlock:
 def _read_thinking(part: wire.Thinking) -> ReasoningBlock:
     pieces = part.thinking if isinstance(part.thinking, list) else [part.thinking]
     texts = [piece.text if isinstance(piece, wire.Thought) else piece for piece in pieces]
+    rest = carried_fields(part) or {}
+    beside = [without(piece.others or {}, "type") if isinstance(piece, wire.Thought) else {} for piece in pieces]
+    if any(beside):
+        rest["thinking"] = beside
     return ReasoningBlock(
         text="".join(text or "" for text in texts),
         format="content_list",
         opaque=(Opaque("signature", part.signature, "content_list"),) if part.signature else (),
+        carried=carried(rest, NAME),
     )
 
 

@@ -265,6 +265,9 @@ class MessageWriter:
             for block in thoughts:
                 self._drop_state(block.format)
             return
+        for block in thoughts:
+            for name, value in fields_for(NAME, block.carried).items():
+                self._losses.lose(name, value, "earlier thinking goes to this provider without it", key=form)
         content = output["content"]
         match form:
             case "content_list":
