@@ -13,7 +13,6 @@ from bardo.catalog.layer_rows import unsent_headers
 from bardo.catalog.meaningful import MeaningfulFields, builtin_meaningful
 from bardo.catalog.replay import Binding, ReplayRules, builtin_replay
 from bardo.catalog.request_shapes import shape_at
-from bardo.catalog.rows import ProviderRow
 from bardo.catalog.shared_fields import default_dialect
 from bardo.dialects import dialect
 from bardo.dialects.shared.history_repair import refuse_repairs
@@ -41,6 +40,7 @@ from bardo.reasoning.replay import (
     Recalled,
     RestoredRequest,
     amended,
+    has_history,
     loop_calls,
     may_lack_thinking,
     name_of,
@@ -252,15 +252,35 @@ def draft_of(
 ) -> Draft:
     """Return the draft of a request at one target, without earlier thinking. `degraded` is what was lost before this target."""
     lacking = () if route is None else route.degraded_at(target)
-    target, renamed = target_by_id(request, target, knowledge)
+    facts = knowledge.of(target)
+    renamed: tuple[Degradation, ...] = ()
+    if facts.known.facts.model_ids is not None:
+        model = facts.known.id_for(request.options.reasoning or request.reasoning)
+        if model is not None and model != target.model:
+            why = "the id of this model says whether it thinks"
+            renamed = (Degradation("model", asked=target.model, sent=model, why=why),)
+            target = msgspec.structs.replace(target, model=model)
+            facts = knowledge.of(target)
     row = target.provider.row
     search: SearchPlan | None = None
     if knowledge.search is not None:
         request, search = with_search(request, row, target.model, knowledge.search)
-    request, tool_search = with_tool_search(request, row, target.model)
-    request, may_forward = as_functions(request, row, may_forward=may_forward and tool_search is None)
-    request, unplaced = with_content_of_profile(request, target)
-    facts = knowledge.of(target)
+    tool_search: ToolSearchPlan | None = None
+    if request.tools:
+        request, tool_search = with_tool_search(request, row, target.model)
+        may_forward = may_forward and tool_search is None
+    if request.dialect and not (row.quirks.own_tools and request.dialect == row.dialect):
+        # The target is not known to take other tools than functions.
+        spoken, own = dialect(row.dialect), dialect(request.dialect)
+        # What is wrapped is of the dialect of the model's payload, and no client's own.
+        if spoken.wraps is not None or request.dialect not in spoken.declaration.speaks:
+            request = own.as_functions(request)
+        else:
+            plain = own.own_tools_as_functions(request)
+            request, may_forward = plain, may_forward and plain is request
+    unplaced: tuple[Degradation, ...] = ()
+    if request.options.profile is not None:
+        request, unplaced = with_content_of_profile(request, target)
     return Draft(
         request=request,
         target=target,
@@ -278,13 +298,29 @@ def draft_of(
 
 def with_history(draft: Draft, recalled: Recalled) -> Draft:
     """Return the draft with the earlier thinking that the target takes; a history that had to change is not forwarded."""
-    restored, origin = restored_at(draft.request, draft.target, recalled)
+    rules, target = recalled.rules or draft.rules, draft.target
+    reader = rules.reader(target.provider.id, target.provider.row, target.model, target.provider.account)
+    restored = RestoredRequest(request=draft.request)
+    if has_history(draft.request):
+        refused = recalled.refused.get(name_of(reader)) if recalled.refused else None
+        known = without_refused(draft.request, reader, rules, refused) if refused else restored
+        restored = restore(known.request, reader, recalled)
+        if refused:
+            # Also a history that lacks what was refused before is written anew: thinking may have to be off behind it.
+            degraded = distinct((*known.degraded, *restored.degraded))
+            restored = msgspec.structs.replace(restored, degraded=degraded, altered=restored.altered or bool(degraded))
+            if may_lack_thinking(restored.request) and not loop_calls(restored.request).isdisjoint(refused):
+                # This loop was refused for its missing thinking before.
+                off = without_thinking_now(restored.request, reader, rules)
+                degraded = distinct((*degraded, *off.degraded))
+                restored = msgspec.structs.replace(restored, request=off.request, degraded=degraded, altered=True)
+    prefix = prefix_of(restored.request).whole if rules.of(reader).binding is not None else ""
     return msgspec.structs.replace(
         draft,
         request=restored.request,
-        rules=recalled.rules or draft.rules,
+        rules=rules,
         history=recalled.history,
-        origin=origin,
+        origin=reader.origin(prefix),
         ask=restored.ask,
         degraded=(*draft.degraded, *recalled.degraded, *restored.degraded),
         may_forward=draft.may_forward and not restored.altered,
@@ -396,11 +432,30 @@ def attempt_of(decision: Decision, teaches: tuple[Lesson, ...] = ()) -> Attempt:
         schemas = written_tool_schemas(asked.tools, shape)
         asked = with_written_schemas(asked, schemas)
         names = written_tool_names(asked.tools, naming)
-    formats = planned.formats.with_tools(asked.tools if names is None else names.tools, target.model)
-    kept = _kept_budget(decision)
+    formats = planned.formats
+    if formats is not PLAIN:
+        formats = formats.with_tools(asked.tools if names is None else names.tools, target.model)
+    kept: BudgetPlan | None = None
+    words = draft.knowledge.kept_budgets
+    if words is not None and decision.answer is None and draft.search is None:
+        kept = budget_to_keep(decision.shaped, done.plan, row, planned.formats, words)
     if kept is not None:
         asked = msgspec.structs.replace(asked, stream=True, stream_usage=True)
-    forward = kept is None and names is None and schemas is None and _may_forward(decision) and formats == PLAIN
+    options = asked.options
+    # The reply needs no translation, and nothing of it is changed. The client's own body does not have what a profile says.
+    forward = (
+        draft.may_forward
+        and kept is None
+        and names is None
+        and schemas is None
+        and formats == PLAIN
+        and row.quirks.plain
+        and asked.dialect == row.dialect
+        and asked.body is not None
+        and not (options.omit_reasoning or options.reasoning_tags or options.include)
+        and options.profile is None
+        and (decision.answer is None or decision.answer.as_asked)
+    )
     withhold = forward and asked.stream and not asked.stream_usage and row.quirks.stream_usage
     facts = facts_of(asked.messages)
     wire = as_it_came(planned, asked, row, facts, asks_usage=withhold) if forward else None
@@ -416,16 +471,22 @@ def attempt_of(decision: Decision, teaches: tuple[Lesson, ...] = ()) -> Attempt:
         written = with_written_names(written, names, naming, facts)
         wire = dialect(row.dialect).encode_request(written, row, facts)
     wire, hints = in_place_of_markers(wire, asked, target, draft.knowledge)
-    wire, unsearched = _within_searches(draft, wire)
+    # A search that no budget has room for is not sent.
+    unsearched: tuple[Degradation, ...] = ()
+    if draft.request.options.search_limits:
+        limits, cost = draft.request.options.search_limits, draft.knowledge.searches_cost
+        wire, unsearched = within_money(wire, target, limits, cost)
+    if not unsearched and row.searches_per_day is not None:
+        wire, unsearched = within_budget(wire, target, draft.knowledge.searches_today(target.provider.id))
     defaults: tuple[Degradation, ...] = ()
-    if asked.options.alias_fields or target.provider.has_default_fields:
-        wire, defaults = with_default_fields(wire, target, asked.options)
+    if options.alias_fields or target.provider.extra_body or target.provider.model_extra_body:
+        wire, defaults = with_default_fields(wire, target, options)
     plan, reported = done.plan, (*done.degraded, *refitted, *wire.degraded)
     if schemas is not None:
         reported = (*reported, *schemas.degraded)
     if draft.refused_fields:
         # A field that the operator requires is sent all the same: an earlier refusal may have been about another's value.
-        given = [one for one in draft.refused_fields if not required_default(one.path, defaults, target, asked.options)]
+        given = [one for one in draft.refused_fields if not required_default(one.path, defaults, target, options)]
         wire, taken, lost = without_fields(wire, given)
         lost, defaults = without_refused_defaults(lost, defaults)
         plan, reported = untold(plan, taken), (*reported, *lost)
@@ -437,10 +498,11 @@ def attempt_of(decision: Decision, teaches: tuple[Lesson, ...] = ()) -> Attempt:
         spoken = dialects_of(target, draft.facts)
         refuse_losses(asked, row.id, spoken, reported, choice=draft.request.tool_choice, parts=facts.parts)
     shaping = () if decision.answer is None else decision.answer.degraded
+    wire = with_own_headers(wire, asked, row.dialect)
     return Attempt(
         target=target,
         request=draft.request,
-        wire=amended(with_own_headers(wire, asked, row.dialect), draft.ask),
+        wire=wire if draft.ask is None else amended(wire, draft.ask),
         formats=formats,
         off=planned.off,
         control=plan,
@@ -464,27 +526,6 @@ def attempt_of(decision: Decision, teaches: tuple[Lesson, ...] = ()) -> Attempt:
     )
 
 
-def _within_searches(draft: Draft, wire: WireRequest) -> tuple[WireRequest, tuple[Degradation, ...]]:
-    """Return the wire request without searches that no budget has room for, and what was lost."""
-    provider, limits = draft.target.provider, draft.request.options.search_limits
-    if limits:
-        wire, lost = within_money(wire, draft.target, limits, draft.knowledge.searches_cost)
-        if lost:
-            return wire, lost
-    if provider.row.searches_per_day is None:
-        return wire, ()
-    return within_budget(wire, draft.target, draft.knowledge.searches_today(provider.id))
-
-
-def _kept_budget(decision: Decision) -> BudgetPlan | None:
-    """Return how the gateway keeps the budget of thinking; None where it does not."""
-    draft, planned = decision.draft, decision.planned
-    words = draft.knowledge.kept_budgets
-    if words is None or decision.answer is not None or draft.search is not None:
-        return None
-    return budget_to_keep(decision.shaped, planned.controlled.plan, draft.target.provider.row, planned.formats, words)
-
-
 def lost_before_writing(decision: Decision) -> tuple[Degradation, ...]:
     """Return what an attempt loses whatever its messages hold: nothing where a refusal or a kept budget may change what is told."""
     draft = decision.draft
@@ -500,64 +541,6 @@ def _lacking(decision: Decision) -> Iterator[Degradation]:
     for name in row.lacks:
         if name != "reasoning" or not (planned.off or planned.controlled.plan.thinks is False):
             yield Degradation(name, why=f"{row.id} leaves it out of replies in the dialect {row.dialect}")
-
-
-def _may_forward(decision: Decision) -> bool:
-    """Whether the reply needs no translation, as far as its text is plain."""
-    shaped, row = decision.shaped, decision.draft.target.provider.row
-    if not decision.draft.may_forward or not row.quirks.plain or shaped.dialect != row.dialect or shaped.body is None:
-        return False
-    options = shaped.options
-    changes_reply = options.omit_reasoning or options.reasoning_tags or bool(options.include)
-    # The client's own body does not have what a profile says.
-    return not changes_reply and options.profile is None and (decision.answer is None or decision.answer.as_asked)
-
-
-def target_by_id(request: Request, target: Target, knowledge: Knowledge) -> tuple[Target, tuple[Degradation, ...]]:
-    """Return the target by the id that says what a request asks of thinking, where the ids of a pair do, and what that changes."""
-    known = knowledge.of(target).known
-    if known.facts.model_ids is None:
-        return target, ()
-    model = known.id_for(request.options.reasoning or request.reasoning)
-    if model is None or model == target.model:
-        return target, ()
-    why = "the id of this model says whether it thinks"
-    lost = Degradation("model", asked=target.model, sent=model, why=why)
-    return msgspec.structs.replace(target, model=model), (lost,)
-
-
-def restored_at(request: Request, target: Target, recalled: Recalled) -> tuple[RestoredRequest, Origin]:
-    """Return a request with the earlier reasoning that a target takes, and the stamp of what the target makes of it."""
-    rules = recalled.rules or builtin_replay()
-    provider = target.provider
-    reader = rules.reader(provider.id, provider.row, target.model, provider.account)
-    refused = recalled.refused.get(name_of(reader))
-    known = without_refused(request, reader, rules, refused) if refused else None
-    restored = restore(request if known is None else known.request, reader, recalled)
-    if known is not None:
-        # Also a history that lacks what was refused before is written anew: thinking may have to be off behind it.
-        degraded = distinct((*known.degraded, *restored.degraded))
-        altered = restored.altered or bool(degraded)
-        restored = msgspec.structs.replace(restored, degraded=degraded, altered=altered)
-    if refused and may_lack_thinking(restored.request) and not loop_calls(restored.request).isdisjoint(refused):
-        # This loop was refused for its missing thinking before.
-        off = without_thinking_now(restored.request, reader, rules)
-        degraded = distinct((*restored.degraded, *off.degraded))
-        restored = msgspec.structs.replace(restored, request=off.request, degraded=degraded, altered=True)
-    prefix = prefix_of(restored.request).whole if rules.of(reader).binding is not None else ""
-    return restored, reader.origin(prefix)
-
-
-def as_functions(request: Request, row: ProviderRow, *, may_forward: bool) -> tuple[Request, bool]:
-    """Return the request with plain functions where the target is not known to take other tools, and whether it may be forwarded still."""
-    if not request.dialect or (row.quirks.own_tools and request.dialect == row.dialect):
-        return request, may_forward
-    target, own = dialect(row.dialect), dialect(request.dialect)
-    # What is wrapped is of the dialect of the model's payload, and no client's own.
-    if target.wraps is not None or request.dialect not in target.declaration.speaks:
-        return own.as_functions(request), may_forward
-    plain = own.own_tools_as_functions(request)
-    return plain, may_forward and plain is request
 
 
 def plan(request: Request, target: Target, *, knowledge: Knowledge = BUILTIN, may_forward: bool = True) -> Attempt:

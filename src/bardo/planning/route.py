@@ -62,11 +62,6 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     model_extra_body: tuple[tuple[str, dict[str, Any]], ...] = ()
     required_body: tuple[str, ...] | None = None
 
-    @property
-    def has_default_fields(self) -> bool:
-        """Whether bodies for it get fields of the operator."""
-        return bool(self.extra_body or self.model_extra_body)
-
     @cached_property
     def servers(self) -> tuple[Provider, ...]:
         """The provider at each of its addresses; itself where it has one."""

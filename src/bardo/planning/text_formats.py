@@ -71,12 +71,10 @@ class TextFormats(msgspec.Struct, frozen=True, kw_only=True):
     tools: tuple[Tool, ...] = ()
 
     def with_tools(self, tools: Sequence[Tool], model: str) -> TextFormats:
-        """Return how the reply of a model is read where the request has these tools: calls may stand in its text, unless that is plain.
+        """Return how the reply of a model is read where the request has these tools: calls may stand in its text.
 
         Without tools the format of its calls counts only where a marker of it begins answers as well.
         """
-        if self is PLAIN:
-            return self
         declared = tuple(tool for tool in tools if tool.carried is None and not tool.hosted)
         calls = tool_call_format_for_model(model)
         if calls is None or not (declared or calls.answers):

@@ -26,7 +26,7 @@ from bardo.dialects.shared.dialect import (
 )
 from bardo.dialects.shared.json_values import REPAIRED, excerpt
 from bardo.dialects.shared.tools import FillCallIds
-from bardo.planning.text_formats import TextFormats, text_formats_of
+from bardo.planning.text_formats import PLAIN, TextFormats, text_formats_of
 from bardo.planning.tools import RestoreToolArguments, RestoreToolNames, ToolForm
 from bardo.reasoning.inline import InlineReasoning, ThinkingPlace
 from bardo.replies.reply_stages import (
@@ -370,8 +370,11 @@ class ReplyReader:
         self._alone = False
         self._postponed: list[bytes] = []
 
-        passing = [*(formats or text_formats_of(row, model)).stages(make_id)]
-        self._inline = next((stage for stage in passing if isinstance(stage, InlineReasoning)), None)
+        passing: list[Stage[Event, Event]] = []
+        self._inline: InlineReasoning | None = None
+        if formats is not PLAIN:
+            passing = (formats or text_formats_of(row, model)).stages(make_id)
+            self._inline = next((stage for stage in passing if isinstance(stage, InlineReasoning)), None)
         if tool_names:
             passing.append(RestoreToolNames(tool_names))
         if tool_forms:

@@ -104,6 +104,7 @@ def test_asked_to_have_it_dropped_bardo_sends_all_and_the_words_for_that(part: s
     wire = WireRequest(
         path="messages", body=b'{"thinking":{"type":"adaptive","display":"omitted"}}', headers={"anthropic-beta": "a"}
     )
+    assert found.ask is not None
     sent = amended(wire, found.ask)
     assert msgspec.json.decode(sent.body)["thinking"] == {
         "type": "adaptive",
@@ -116,6 +117,7 @@ def test_asked_to_have_it_dropped_bardo_sends_all_and_the_words_for_that(part: s
 def test_a_request_without_thinking_settings_gets_what_the_words_cannot_stand_without() -> None:
     request, known = two_turns("drop_block")
     found = restore(CHANGED["system prompt"][0](request), READER, known)
+    assert found.ask is not None
     body = msgspec.json.decode(amended(WireRequest(path="messages", body=b"{}"), found.ask).body)
     assert body["thinking"]["type"] == "adaptive"
 

@@ -98,10 +98,8 @@ def _is_bound(block: Block, binding: Binding) -> bool:
     return isinstance(block, ReasoningBlock) and any(state.format == binding.format for state in states_of(block))
 
 
-def amended(wire: WireRequest, binding: Binding | None) -> WireRequest:
-    """Return the request with the fields and headers that `binding` asks by; None asks for nothing."""
-    if binding is None:
-        return wire
+def amended(wire: WireRequest, binding: Binding) -> WireRequest:
+    """Return the request with the fields and headers that `binding` asks by."""
     body = merge_fields(merge_fields(binding.defaults, msgspec.json.decode(wire.body)), binding.ask)
     return msgspec.structs.replace(
         wire, body=msgspec.json.encode(body), headers=_headers(wire.headers, binding.headers)

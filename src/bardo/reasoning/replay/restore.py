@@ -16,7 +16,6 @@ from bardo.reasoning.replay.guard import OnChange, guard
 from bardo.reasoning.replay.keys import (
     History,
     TurnKeys,
-    has_history,
     joined_messages,
     state_key,
     states_of,
@@ -81,8 +80,6 @@ class RestoredRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 def restore(request: Request, reader: Reader, recalled: Recalled = NOTHING) -> RestoredRequest:
     """Return the request with the reasoning that `reader` takes back, exactly where it stood."""
-    if not has_history(request):
-        return RestoredRequest(request=request)
     kept, rows = _assigned(request, recalled) if recalled.found else Assigned({}, {})
     whole, kept = _with_whole_turns(request, kept, rows) if rows else (request, kept)
     work = _Work(whole, reader, recalled, kept)

@@ -142,8 +142,9 @@ def may_lack_thinking(request: Request) -> bool:
     if request.reasoning is not None and request.reasoning.mode == "off":
         return False
     calling = next((one for one in reversed(request.messages) if one.role == "assistant"), None)
-    answers = any(isinstance(block, ToolResultBlock) for block in request.messages[-1].blocks)
-    if calling is None or not answers or not any(isinstance(block, ToolCallBlock) for block in calling.blocks):
+    if calling is None or not any(isinstance(block, ToolCallBlock) for block in calling.blocks):
+        return False
+    if not any(isinstance(block, ToolResultBlock) for block in request.messages[-1].blocks):
         return False
     return not any(isinstance(block, ReasoningBlock) and states_of(block) for block in calling.blocks)
 
