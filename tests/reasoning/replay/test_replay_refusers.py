@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bardo.reasoning.replay.refusers import Refusers
+from bardo.reasoning.replay.restore import Refusers
 
 
 def test_a_refused_state_is_known_to_its_caller_and_for_the_reader_that_refused_it() -> None:

@@ -41,7 +41,7 @@ from bardo.reasoning.replay import (
 )
 from bardo.reasoning.replay.guard import OnChange
 from bardo.reasoning.replay.keys import TurnKeys
-from bardo.reasoning.replay.refusers import Refused
+from bardo.reasoning.replay.restore import Refused
 from bardo.values.degradation import Degradation
 from bardo.values.errors import ConfigError
 from bardo.values.request import Request

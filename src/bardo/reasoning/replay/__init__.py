@@ -16,9 +16,18 @@ from bardo.reasoning.replay.memory import (
     remember,
 )
 from bardo.reasoning.replay.prefix import Prefix, prefix_of
-from bardo.reasoning.replay.refused import named_states, state_data, without_refused, without_thinking_now
-from bardo.reasoning.replay.refusers import Refusers, name_of
-from bardo.reasoning.replay.restore import NOTHING, Recalled, RestoredRequest, restore
+from bardo.reasoning.replay.restore import (
+    NOTHING,
+    Recalled,
+    Refusers,
+    RestoredRequest,
+    name_of,
+    named_states,
+    restore,
+    state_data,
+    without_refused,
+    without_thinking_now,
+)
 from bardo.reasoning.replay.switch import loop_calls, may_lack_thinking
 
 __all__ = [

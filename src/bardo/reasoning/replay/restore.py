@@ -1,11 +1,17 @@
 """Earlier reasoning as one target takes it back: what a client dropped is restored, what the target cannot read is left out.
 
 Everything that differs from what the client sent in this regard is reported, except what is restored: that is what the model said.
+
+Earlier state that a provider refused is left out: the block that a refusal names, or all state where it names none, or comes again. It is
+left out of a caller's next turns too, so that they are refused no more. What is remembered of one caller is never looked at for another; it
+ends after a day, and with the process.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Iterator, Mapping
 from operator import is_
 from typing import Any
 
@@ -16,13 +22,13 @@ from bardo.reasoning.replay.guard import OnChange, guard
 from bardo.reasoning.replay.keys import (
     History,
     TurnKeys,
+    digest,
     joined_messages,
     state_key,
     states_of,
     turns_of,
 )
 from bardo.reasoning.replay.memory import (
-    Assigned,
     ReplyRecord,
     TextRecord,
     agrees,
@@ -30,7 +36,6 @@ from bardo.reasoning.replay.memory import (
     merged,
     overruled,
 )
-from bardo.reasoning.replay.refusers import Refused, name_of
 from bardo.reasoning.replay.switch import Switch, lacks_thinking, open_loop, thoughtless
 from bardo.values.blocks import (
     Block,
@@ -47,6 +52,16 @@ from bardo.values.degradation import Degradation
 from bardo.values.request import Message, Request
 
 _PLAIN = "reasoning_content"
+Refused = Mapping[str, Collection[str]]
+"""The data of the states that each reader has refused, by `name_of` the reader."""
+_REFUSED_SECONDS = 86_400.0
+_MOST_CALLERS = 2_000
+_MOST_STATES = 500
+
+
+def name_of(reader: Reader) -> str:
+    """Return what a refusal holds for: a configured provider with its account, whatever model is asked."""
+    return f"{reader.provider}\0{reader.account}"
 
 
 class Recalled(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,8 +95,11 @@ class RestoredRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 def restore(request: Request, reader: Reader, recalled: Recalled = NOTHING) -> RestoredRequest:
     """Return the request with the reasoning that `reader` takes back, exactly where it stood."""
-    kept, rows = _assigned(request, recalled) if recalled.found else Assigned({}, {})
-    whole, kept = _with_whole_turns(request, kept, rows) if rows else (request, kept)
+    whole = request
+    kept: dict[int, ReplyRecord] = {}
+    if recalled.found:
+        kept, rows = assigned(turns_of(request) if recalled.turns is None else recalled.turns, recalled.found)
+        whole, kept = _with_whole_turns(request, kept, rows) if rows else (request, kept)
     work = _Work(whole, reader, recalled, kept)
     messages = work.messages()
     altered = whole is not request or not all(map(is_, messages, request.messages))
@@ -169,7 +187,11 @@ class _Work:
             blocks = self.switch.sorted_out(blocks)
         blocks = self._required(blocks, record) if fills else blocks
         changed = message if blocks is message.blocks else msgspec.structs.replace(message, blocks=blocks)
-        return _with_fields(changed, native, self._reader.row.dialect) if native else changed
+        if not native:
+            return changed
+        # Fields that the provider takes back unmodified; the client's own go first.
+        dialect = self._reader.row.dialect
+        return msgspec.structs.replace(changed, carried=Carried(dialect, native | fields_for(dialect, changed.carried)))
 
     def _restored(self, blocks: tuple[Block, ...], record: ReplyRecord) -> tuple[Block, ...] | None:
         """Return the message with what was kept; None where it lacks nothing, or where that may not be sent."""
@@ -238,11 +260,6 @@ class _Work:
         return record.origin if record is not None else None
 
 
-def _assigned(request: Request, recalled: Recalled) -> Assigned:
-    turns = recalled.turns if recalled.turns is not None else turns_of(request)
-    return assigned(turns, recalled.found)
-
-
 def _with_whole_turns(
     request: Request, kept: dict[int, ReplyRecord], rows: dict[int, int]
 ) -> tuple[Request, dict[int, ReplyRecord]]:
@@ -261,11 +278,148 @@ def _with_whole_turns(
     return msgspec.structs.replace(request, messages=tuple(messages)), moved
 
 
-def _with_fields(message: Message, fields: dict[str, Any], dialect: str) -> Message:
-    """Return a message with fields that its provider takes back unmodified; the client's own go first."""
-    return msgspec.structs.replace(message, carried=Carried(dialect, fields | fields_for(dialect, message.carried)))
-
-
 def _formats_text(record: ReplyRecord) -> str:
     formats = [state.format for state in record.states] or ["text"]
     return f"{formats[0]} of {record.origin.provider}/{record.origin.model}"
+
+
+# `messages.1.content.0`, `input[3].encrypted_content`, `contents[2].parts[0]`: where the block stands in the body.
+_PATH = re.compile(r"\b(?:messages|input|contents)(?:\.\w+|\[\d+\])+")
+_STEP = re.compile(r"\w+")
+# OpenAI quotes the beginning and the end of a ciphertext (gAAA...DQ==), or the id of its item.
+_QUOTED = re.compile(
+    r"encrypted content (?:for item )?([\w+/=-]{2,200}?)(?:\.{3}|\u2026)([\w+/=-]{2,200})", re.IGNORECASE
+)
+_ITEM = re.compile(r"\b((?:rs|msg|fc)_\w{8,200})")
+_MOST_PATHS = 8
+
+
+def named_states(request: Request, body: bytes, words: str) -> frozenset[str]:
+    """Return the data of the states of `request` that a refusal of `body` names; none where it does not say which."""
+    states = state_data(request)
+    if not states:
+        return frozenset()
+    found = {
+        data
+        for begin, end in _QUOTED.findall(words)
+        for data in states
+        if data.startswith(begin) and data.endswith(end)
+    }
+    sent: Any = msgspec.json.decode(body)
+    for path in _PATH.findall(words)[:_MOST_PATHS]:
+        found |= states.intersection(_texts(_at(sent, path)))
+    for name in _ITEM.findall(words):
+        items = sent.get("input") if isinstance(sent, dict) else None
+        for item in items if isinstance(items, list) else ():
+            if isinstance(item, dict) and item.get("id") == name:
+                found |= states.intersection(_texts(item))
+    return frozenset(found)
+
+
+def state_data(request: Request) -> frozenset[str]:
+    """Return the data of all state in a request."""
+    return frozenset(
+        state.data for message in request.messages for block in message.blocks for state in states_of(block)
+    )
+
+
+def without_refused(
+    request: Request, reader: Reader, rules: ReplayRules, refused: Collection[str] | None
+) -> RestoredRequest:
+    """Return the request without the states that are `refused`, None for all of them, and what is lost by that."""
+    switch = Switch(reader, rules, lambda state: state.origin, request.dialect, refused)
+    messages = tuple(
+        message if message.role != "assistant" else _replaced(message, switch.sorted_out(message.blocks))
+        for message in request.messages
+    )
+    if all(map(is_, messages, request.messages)):
+        return RestoredRequest(request=request)
+    changed = msgspec.structs.replace(request, messages=messages)
+    if switch.own_rules.needs_thinking and lacks_thinking(changed):
+        changed = thoughtless(changed, switch)
+    return RestoredRequest(request=changed, degraded=tuple(switch.degradations), altered=True)
+
+
+def without_thinking_now(request: Request, reader: Reader, rules: ReplayRules) -> RestoredRequest:
+    """Return the request with thinking turned off, for a model that refuses to think behind calls whose thinking is missing."""
+    switch = Switch(reader, rules, lambda state: state.origin, request.dialect)
+    changed = thoughtless(request, switch)
+    return RestoredRequest(request=changed, degraded=tuple(switch.degradations), altered=True)
+
+
+def _replaced(message: Message, blocks: tuple[Block, ...]) -> Message:
+    """Return a message with these of its blocks, and without the fields in which it carries the state of the others besides."""
+    if len(blocks) == len(message.blocks) and all(map(is_, blocks, message.blocks)):
+        return message
+    carried = message.carried
+    if carried is not None:
+        kept = {state.data for block in blocks for state in states_of(block)}
+        lost = {state.data for block in message.blocks for state in states_of(block)} - kept
+        fields = {name: value for name, value in carried.fields.items() if lost.isdisjoint(_texts(value))}
+        carried = Carried(carried.dialect, fields) if fields else None
+    return msgspec.structs.replace(message, blocks=blocks, carried=carried)
+
+
+def _at(value: Any, path: str) -> Any:
+    """Return what stands at a path, as far as it leads."""
+    for step in _STEP.findall(path):
+        if isinstance(value, dict) and step in value:
+            value = value[step]
+        elif isinstance(value, list) and step.isdecimal() and int(step) < len(value):
+            value = value[int(step)]
+        else:
+            break
+    # A path that leads to a list names no one of it.
+    return None if isinstance(value, list) else value
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield every text in a JSON value."""
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, str):
+            yield one
+        elif isinstance(one, dict):
+            waiting.extend(one.values())
+        elif isinstance(one, list):
+            waiting.extend(one)
+
+
+class Refusers:
+    """Remembers, by caller, the states that were refused: the newest of each caller, and those of the newest callers."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._callers: OrderedDict[str, OrderedDict[tuple[str, str], float]] = OrderedDict()
+
+    def note(self, caller: str, reader: str, states: Collection[str]) -> None:
+        """Take that a reader refused states of a caller, and answered once they were left out."""
+        held = self._callers.setdefault(caller, OrderedDict())
+        self._callers.move_to_end(caller)
+        until = self._clock() + _REFUSED_SECONDS
+        for state in states:
+            place = reader, digest(state)
+            held[place] = until
+            held.move_to_end(place)
+        while len(held) > _MOST_STATES:
+            held.popitem(last=False)
+        while len(self._callers) > _MOST_CALLERS:
+            self._callers.popitem(last=False)
+
+    def among(self, caller: str, states: Collection[str]) -> Refused:
+        """Return which of these states of a caller were refused, and by whom."""
+        held = self._callers.get(caller)
+        if not held:
+            return {}
+        now, found = self._clock(), dict[str, set[str]]()
+        by_digest = {digest(state): state for state in states}
+        for (reader, place), until in held.items():
+            if until > now and place in by_digest:
+                found.setdefault(reader, set()).add(by_digest[place])
+        return found
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing was refused."""
+        return not self._callers
