@@ -8,7 +8,8 @@ from typing import Any
 
 import msgspec
 
-from bardo.catalog.request_shapes import shape_at
+from bardo.catalog.fragments import merge_fields
+from bardo.catalog.request_shapes import RequestShape
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
 from bardo.dialects.shared.history_repair import is_sound
@@ -18,6 +19,7 @@ from bardo.dialects.shared.states import holds_seal
 from bardo.dialects.shared.turns import holds_fields
 from bardo.planning.request_shapes import ShapePlan
 from bardo.planning.tools import takes_names
+from bardo.reasoning.control import fit_messages
 from bardo.values.request import HistoryFacts, Request
 from bardo.values.secrets import NO_SECRETS, Secrets
 from bardo.values.wire import WireRequest
@@ -32,48 +34,49 @@ _END = re.compile(rb"\s*\}\s*")
 
 
 def as_it_came(
-    planned: ShapePlan, request: Request, row: ProviderRow, facts: HistoryFacts, *, asks_usage: bool
+    planned: ShapePlan,
+    request: Request,
+    row: ProviderRow,
+    shape: RequestShape,
+    facts: HistoryFacts,
+    *,
+    asks_usage: bool,
 ) -> WireRequest | None:
     """Return the client's own body, but for the model's name and the usage that bardo wants to know; None where it must change.
 
-    `facts` are those of the request's messages. State that bardo sealed for the client is opened before it is sent.
+    `shape` is what the model demands there, `facts` are those of the request's messages. State that bardo sealed for the client is opened
+    before it is sent.
     """
-    language = dialect(row.dialect)
-    if not _may_be_sent_on(planned, request, row, facts) or (request.tools and language.tool_losses(request).all):
+    done, body, thinking, parts = planned.controlled, request.body, planned.thinking, facts.parts
+    if body is None or thinking is None or done.request.tool_choice != request.tool_choice:
         return None
-    body = request.body or {}
+    raw = done.request.reasoning.raw_fields if done.request.reasoning is not None else {}
+    if (thinking or raw) and (merge_fields(body, thinking) != body or merge_fields(thinking, raw) != thinking):
+        # It says other than what is written of thinking.
+        return None
+    if (request.attribution and row.attribution != "whole") or row.paths is not None:
+        return None
+    if done.plan.system_text or fit_messages(request, done.plan, facts)[0] is not request:
+        return None
+    if facts.calls and not takes_names(facts.calls, shape.tool_names):
+        return None
+    if not is_sound(request, shape, row.dialect):
+        return None
+    if shape.assistant_fields and holds_fields(body, shape.assistant_fields):
+        return None
+    if not has_known_media(request, parts) or not has_plain_sound(request, parts):
+        return None
+    if holds_seal(request) or holds_document_as_picture(request, parts):
+        return None
+    language = dialect(row.dialect)
+    if language.mends(request, row, facts) or (request.tools and language.tool_losses(request).all):
+        return None
     changes: JsonObject = {"model": request.model} if "model" in body and body["model"] != request.model else {}
     if asks_usage and language.usage_option is not None:
         holder, name = language.usage_option
         changes[holder] = {**(body.get(holder) or {}), name: True}
     written = with_fields(request.body_bytes, body, changes) or encode_json({**body, **changes})
     return WireRequest(path=language.request_path(request), body=written)
-
-
-def _may_be_sent_on(planned: ShapePlan, request: Request, row: ProviderRow, facts: HistoryFacts) -> bool:
-    """Whether a provider takes the client's own body, whatever its tools are."""
-    body, thinking = request.body, planned.thinking
-    if body is None or thinking is None or not planned.controlled.is_said_by(body, thinking):
-        return False
-    if planned.controlled.request.tool_choice != request.tool_choice:
-        return False
-    if request.attribution and row.attribution != "whole":
-        return False
-    if row.paths is not None or not planned.controlled.keeps_messages(request, facts):
-        return False
-    shape = shape_at(row, request.model)
-    if facts.calls and not takes_names(facts.calls, shape.tool_names):
-        return False
-    if not is_sound(request, shape, row.dialect):
-        return False
-    if shape.assistant_fields and holds_fields(body, shape.assistant_fields):
-        return False
-    parts = facts.parts
-    if not has_known_media(request, parts) or not has_plain_sound(request, parts):
-        return False
-    if holds_seal(request) or holds_document_as_picture(request, parts):
-        return False
-    return not dialect(row.dialect).mends(request, row, facts)
 
 
 def with_fields(raw: bytes, fields: dict[str, Any], changes: dict[str, Any]) -> bytes | None:

@@ -18,7 +18,6 @@ from bardo.dialects import dialect
 from bardo.dialects.shared.history_repair import refuse_repairs
 from bardo.dialects.shared.media import sound_of, takes_sound
 from bardo.planning.attempt import Attempt
-from bardo.planning.controlling import dialects_of, repaired, yielded
 from bardo.planning.default_fields import required_default, with_default_fields, without_refused_defaults
 from bardo.planning.forwarded import as_it_came
 from bardo.planning.hosted_search import SearchPlan, with_search
@@ -27,7 +26,7 @@ from bardo.planning.knowledge import BUILTIN, Knowledge, Lesson, RefusedThinking
 from bardo.planning.profiles import with_content_of_profile
 from bardo.planning.prompt_caching import in_place_of_markers
 from bardo.planning.refusals import ProviderWords, RefusedField, without_fields
-from bardo.planning.request_shapes import ShapePlan, bare, plan_shape, settled
+from bardo.planning.request_shapes import ShapePlan, dialects_of, plan_shape, repaired, yielded
 from bardo.planning.route import RouteRecord, Target
 from bardo.planning.search_budget import within_budget, within_money
 from bardo.planning.text_formats import PLAIN
@@ -362,11 +361,11 @@ def thinking_mended(
     """
     draft, controlled = decision.draft, decision.planned.controlled
     target, facts, knowledge = draft.target, draft.facts, draft.knowledge
-    found = repaired(controlled.plan, words, status, bare(decision.shaped), target, facts, knowledge)
+    found = repaired(controlled.plan, words, status, decision.shaped, target, facts, knowledge)
     if found is None:
         return None
-    again, fact = found
-    mended = msgspec.structs.replace(decision, planned=settled(again, target, facts, knowledge))
+    planned, fact = found
+    mended = msgspec.structs.replace(decision, planned=planned)
     if fact is None or words.is_about_relation(controlled.plan.fields.keys()):
         return mended, ()
     return mended, (RefusedThinking(target, fact, controlled.plan.emitted),)
@@ -379,8 +378,9 @@ def yielding_to_forced_tool(decision: Decision, words: ProviderWords, status: in
     if status not in (400, 422) or not forced or not builtin_field_refusals().is_about_forced_tool(words.text):
         return None
     draft = decision.draft
-    again = yielded(decision.planned.controlled.plan, bare(decision.shaped), draft.target)
-    return msgspec.structs.replace(decision, planned=settled(again, draft.target, draft.facts, draft.knowledge))
+    plan = decision.planned.controlled.plan
+    planned = yielded(plan, decision.shaped, draft.target, draft.facts, draft.knowledge)
+    return msgspec.structs.replace(decision, planned=planned)
 
 
 def without_refused_state(draft: Draft, attempt: Attempt, refusal: UpstreamRefused) -> Decision | None:
@@ -458,7 +458,7 @@ def attempt_of(decision: Decision, teaches: tuple[Lesson, ...] = ()) -> Attempt:
     )
     withhold = forward and asked.stream and not asked.stream_usage and row.quirks.stream_usage
     facts = facts_of(asked.messages)
-    wire = as_it_came(planned, asked, row, facts, asks_usage=withhold) if forward else None
+    wire = as_it_came(planned, asked, row, shape, facts, asks_usage=withhold) if forward else None
     refitted: tuple[Degradation, ...] = ()
     written: Request | None = None
     if wire is None:

@@ -1,7 +1,6 @@
 """Reasoning control: a policy in the form one model honours, what was observed of it, and what goes with it."""
 
-from bardo.reasoning.control.messages import fit_messages, in_words
-from bardo.reasoning.control.parameters import Fitted, fit_parameters
+from bardo.reasoning.control.parameters import Fitted, fit_messages, fit_parameters, in_words
 from bardo.reasoning.control.plan import CannotTurnOff, ControlPlan, intent_of, untold
 from bardo.reasoning.control.planning import as_told, plan_reasoning
 from bardo.reasoning.control.refusals import Repair, RouteFact, repair_refusal
