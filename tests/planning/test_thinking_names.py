@@ -45,17 +45,17 @@ def name_of(model: str) -> ResolvedModel:
 
 @pytest.mark.parametrize(("name", "model"), MEANT.items())
 def test_a_name_with_thinking_behind_it_is_the_model_with_thinking_on(name: str, model: str) -> None:
-    assert name_of(name) == ResolvedModel(model, thinks=True)
+    assert name_of(name) == ResolvedModel(model, thinks=True, by_lists=True)
 
 
 @pytest.mark.parametrize("name", OWN)
 def test_a_name_of_a_model_of_its_own_is_itself(name: str) -> None:
-    assert name_of(name) == ResolvedModel(name)
+    assert name_of(name) == ResolvedModel(name, by_lists=name.endswith("-thinking"))
 
 
 def test_where_nobody_is_configured_the_catalogs_makers_are_meant() -> None:
     assert with_thinking_name(ResolvedModel("claude-sonnet-4-5-thinking"), ()).model == "claude-sonnet-4-5"
-    assert with_thinking_name(ResolvedModel("kimi-k2-thinking"), ()) == ResolvedModel("kimi-k2-thinking")
+    assert with_thinking_name(ResolvedModel("kimi-k2-thinking"), ()) == ResolvedModel("kimi-k2-thinking", by_lists=True)
 
 
 def test_an_effort_behind_the_name_is_said_already() -> None:

@@ -176,7 +176,8 @@ async def _open_one(
             await services.provider_ids.check(request, call.tenant)
         if call.refused is not None:
             raise call.refused
-        found = await services.directory.found_as_listed(request.model)
+        if found.by_lists:
+            found = await services.directory.found_as_listed(request.model)
         if rules or found.steps or found.suffix is not None or found.thinks:
             request = with_alias_fields(with_effort(request, found, rules), found)
         await _begin(services, live, request, call, earlier)
@@ -216,9 +217,11 @@ async def _begin(
     discounts = None if pipeline is None or not session else partial(pipeline.discounts, session)
     needs = None if layers is None else layers.needs
     request, placed = await services.routing.find(request, live.request_id, found=needs, discounts=discounts)
-    if CLIENT in [one.provider.row.auth for one in placed.targets]:
-        placed, logins = with_logins(placed, live.call.login, services.directory.providers, request.dialect)
-        live.call.use_logins(logins)
+    for one in placed.targets:
+        if one.provider.row.auth == CLIENT:
+            placed, logins = with_logins(placed, live.call.login, services.directory.providers, request.dialect)
+            live.call.use_logins(logins)
+            break
     placed = await _admit(services, live, call, request, placed)
     if placed.has_servers:
         placed = await services.routing.servers.at_servers(placed, request, call.tenant, every=warms)
@@ -264,7 +267,7 @@ async def _begin(
             raise
         await live.begin_stale(kept, problem)
         return
-    if replay is not None:
+    if replay is not None and answered.attempt.left_out:
         replay.note_answered(answered.attempt, call.tenant)
     if services.server_facts is not None:
         services.server_facts.note_answer(answered.attempt.target)

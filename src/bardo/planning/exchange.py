@@ -35,7 +35,7 @@ from bardo.planning.planner import (
 )
 from bardo.planning.profiles import apply_profile
 from bardo.planning.refusals import ProviderWords, moves_on, refused_field
-from bardo.planning.route import RouteRecord, Target, endpoints_of, target_names
+from bardo.planning.route import RouteRecord, Target, target_names
 from bardo.planning.typed_answer import refused_for_good, refused_forms
 from bardo.planning.workloads import with_effort_of_step
 from bardo.reasoning.replay import NOTHING, Recalled
@@ -46,17 +46,14 @@ from bardo.values.request import Request
 _NO_METHOD = (405, 501)
 _NOT_FOUND = 404
 _MOST_NAMED = 5
-
-
-class PlannedAttempt(NamedTuple):
-    """What was decided, and the attempt that was made of it."""
-
-    decision: Decision
-    attempt: Attempt
+_NO_LOSSES: LossCounts = (0, 0, 0, 0)
 
 
 class _Candidate(NamedTuple):
-    """What was decided at one endpoint, and what is lost there: at least, and in all where there is an attempt."""
+    """What was decided at one endpoint, and what is lost there: at least, and in all where there is an attempt.
+
+    Of two the one that compares less loses less, or stands before the other.
+    """
 
     losses: LossCounts
     place: int
@@ -67,7 +64,8 @@ class _Candidate(NamedTuple):
     def written(self) -> _Candidate:
         """Return it with its attempt. Raises Unsupported where what matters would be lost."""
         attempt = attempt_of(self.decision)
-        return self._replace(losses=loss_counts(attempt.degraded), degraded=attempt.degraded, attempt=attempt)
+        losses = loss_counts(attempt.degraded) if attempt.degraded else _NO_LOSSES
+        return _Candidate(losses, self.place, self.decision, attempt.degraded, attempt)
 
 
 def endpoint_targets(target: Target, dialect: str) -> list[Target]:
@@ -75,33 +73,33 @@ def endpoint_targets(target: Target, dialect: str) -> list[Target]:
 
     The target itself where the provider has one only, or the model answers at none.
     """
-    endpoints = endpoints_of(target)
+    endpoints = target.provider.endpoints
     if len(endpoints) == 1:
-        return endpoints
+        return [target]
     own: list[Target] = []
     others: list[Target] = []
     for at in endpoints:
-        row = at.provider.row
-        if row.answers(target.model):
-            (own if row.dialect == dialect else others).append(at)
+        if at.row.answers(target.model):
+            there = target if at is target.provider else msgspec.structs.replace(target, provider=at)
+            (own if at.row.dialect == dialect else others).append(there)
     return [*own, *others] or [target]
 
 
-def plan_at_best(targets: Sequence[Target], decide_at: Callable[[Target], Decision]) -> PlannedAttempt:
-    """Return what is decided and written for the endpoint where the call loses least. Raises Unsupported where all of them refuse it.
+def plan_at_best(targets: Sequence[Target], decide_at: Callable[[Target], Decision]) -> tuple[Decision, Attempt]:
+    """Return what is decided for the endpoint where the call loses least, and its attempt. Raises Unsupported where all of them refuse it.
 
     A body is written only where no other loses less for certain: most of what an endpoint loses is known before.
     """
     if len(targets) == 1:
         decision = decide_at(targets[0])
-        return PlannedAttempt(decision, attempt_of(decision))
+        return decision, attempt_of(decision)
     refused: dict[str, Unsupported] = {}
     found: dict[int, _Candidate] = {}
     for place, target in enumerate(targets):
         try:
             decision = decide_at(target)
             lost = lost_before_writing(decision)
-            one = _Candidate(loss_counts(lost), place, decision, lost)
+            one = _Candidate(loss_counts(lost) if lost else _NO_LOSSES, place, decision, lost)
             found[place] = one if any(one.losses) else one.written()
         except Unsupported as problem:
             refused[target.provider.row.dialect] = problem
@@ -110,8 +108,8 @@ def plan_at_best(targets: Sequence[Target], decide_at: Callable[[Target], Decisi
             break
     best: _Candidate | None = None
     # Of those that lose as much the first is taken.
-    for one in sorted(found.values(), key=_by_losses):
-        if best is not None and _by_losses(one) > _by_losses(best):
+    for one in sorted(found.values()):
+        if best is not None and one > best:
             continue
         try:
             found[one.place] = one if one.attempt is not None else one.written()
@@ -119,7 +117,7 @@ def plan_at_best(targets: Sequence[Target], decide_at: Callable[[Target], Decisi
             refused[one.decision.draft.target.provider.row.dialect] = problem
             del found[one.place]
             continue
-        best = found[one.place] if best is None else min(best, found[one.place], key=_by_losses)
+        best = found[one.place] if best is None else min(best, found[one.place])
     if best is None or best.attempt is None:
         raise next(iter(refused.values()))
     reasons = [f"{dialect} cannot take it: {problem.message}" for dialect, problem in refused.items()]
@@ -129,11 +127,7 @@ def plan_at_best(targets: Sequence[Target], decide_at: Callable[[Target], Decisi
         reasons = ["nothing is lost there" if not any(best.losses) else "no other loses less"]
         reasons += ["it is the client's own dialect"] if dialect == best.decision.draft.request.dialect else []
     choice = EndpointChoice(dialect=dialect, why="; ".join(reasons))
-    return PlannedAttempt(best.decision, msgspec.structs.replace(best.attempt, endpoint=choice))
-
-
-def _by_losses(one: _Candidate) -> tuple[LossCounts, int]:
-    return one.losses, one.place
+    return best.decision, msgspec.structs.replace(best.attempt, endpoint=choice)
 
 
 _LOST: Mapping[LossRank, str] = {
@@ -224,7 +218,9 @@ def attempts(
         lost: tuple[Degradation, ...] = ()
         if failed:
             lost = tuple([Degradation("provider", asked=asked, sent=own, why=why) for asked, why in failed])
-        wanted = apply_profile(request if route is None else with_effort_of_step(request, route, target))
+        wanted = request if route is None else with_effort_of_step(request, route, target)
+        if wanted.options.profile is not None:
+            wanted = apply_profile(wanted)
 
         def decide_at(at: Target, wanted: Request = wanted, lost: tuple[Degradation, ...] = lost) -> Decision:
             draft = draft_of(wanted, at, knowledge, may_forward=may_forward, degraded=lost, route=route)

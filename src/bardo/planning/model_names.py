@@ -52,7 +52,7 @@ class ResolvedModel(msgspec.Struct, frozen=True):
     """The model that a name stands for, and the aliases on the way to it, the client's own name first.
 
     `fallbacks` are the models that are asked in order where this one does not answer. `thinks`: its name turns thinking on, as much as the
-    model does by itself, where the caller asks for none.
+    model does by itself, where the caller asks for none. `by_lists`: what the name stands for depends on who lists which models.
     """
 
     model: str
@@ -60,6 +60,7 @@ class ResolvedModel(msgspec.Struct, frozen=True):
     suffix: Amount | None = None
     fallbacks: tuple[str, ...] = ()
     thinks: bool = False
+    by_lists: bool = False
 
 
 _Waiting = tuple[str, frozenset[str] | None]
@@ -234,16 +235,12 @@ _ENDING = "-thinking"
 _ON_DEMAND = frozenset(("effort", "budget", "level", "toggle", "adaptive"))
 
 
-def may_be_thinking_name(found: ResolvedModel) -> bool:
-    """Whether it depends on who lists which models what a name stands for."""
-    return found.thinks or (found.suffix is None and found.model.endswith(_ENDING))
-
-
 def with_thinking_name(found: ResolvedModel, providers: Sequence[Provider]) -> ResolvedModel:
     """Return the model that a name with `-thinking` means, and that it thinks; a name that is a model's own as it is."""
     bare = found.model.removesuffix(_ENDING)
     if bare == found.model or found.suffix is not None:
         return found
+    found = msgspec.structs.replace(found, by_lists=True)
     named = provider_before(bare, providers)
     cut = 0 if named is None else bare.index("/") + 1
     if any(one.lists(found.model) for one in providers) or (named is not None and named.lists(found.model[cut:])):

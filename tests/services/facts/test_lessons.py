@@ -202,7 +202,7 @@ def test_one_lesson_can_be_forgotten_and_all_can() -> None:
     assert known.facts.lessons.forget(first.id) == 1
     assert known.facts.lessons.all() == [second]
     assert known.facts.lessons.forget() == 1
-    assert not known.facts.lessons
+    assert not known.facts.lessons.kept
 
 
 def test_the_memory_of_lessons_is_bounded_at_one_place_too() -> None:

@@ -136,8 +136,7 @@ class ReplayKeeper:
 
     def note_answered(self, attempt: Attempt, tenant: str) -> None:
         """Take that a tenant's attempt was answered: what its provider refused before is left out, or not thought behind, from now on."""
-        if attempt.left_out:
-            self._refusers.note(tenant, name_of(self._reader(attempt.target)), attempt.left_out)
+        self._refusers.note(tenant, name_of(self._reader(attempt.target)), attempt.left_out)
 
     async def remember(
         self,

@@ -147,7 +147,10 @@ class CallRouting:
         Raises UnknownModel, InvalidRequest, Unsupported and Unavailable.
         """
         directory = self._directory
-        needs = needs_of(request, directory.found(request.model), directory.workloads)
+        options, model = request.options, directory.found(request.model)
+        needs = None
+        if options.intent is not None or options.private or directory.workloads.find(model.model) is not None:
+            needs = needs_of(request, model, directory.workloads)
         if needs is None:
             if request.options.vitality is not None:
                 request = without_workload(request, directory.workloads)

@@ -24,7 +24,7 @@ from bardo.catalog.agent_rows import picker
 from bardo.catalog.load import builtin
 from bardo.catalog.models import builtin_models
 from bardo.catalog.replay import builtin_replay
-from bardo.planning.model_names import AMOUNTS, Aliases, ResolvedModel, may_be_thinking_name, with_thinking_name
+from bardo.planning.model_names import AMOUNTS, Aliases, ResolvedModel, with_thinking_name
 from bardo.planning.refusals import is_about_model
 from bardo.planning.route import (
     MAX_MODEL_NAME,
@@ -300,7 +300,7 @@ class ProviderDirectory:
     async def found_as_listed(self, model: str) -> ResolvedModel:
         """Return what a name stands for; where that depends on who lists it, providers that nobody has asked for their lists are asked."""
         found = self.found(model)
-        if may_be_thinking_name(found) and any(map(self._due, self._providers)):
+        if found.by_lists and any(map(self._due, self._providers)):
             await self.discover(seconds=PLACING_SECONDS)
             found = self.found(model)
         return found

@@ -72,15 +72,13 @@ class Lessons:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._kept: dict[_Place, _Kept] = {}
+        self.kept: dict[_Place, _Kept] = {}
+        """What holds, by what it is about."""
         self._at: dict[PlaceName, dict[_Place, None]] = {}
-
-    def __bool__(self) -> bool:
-        return bool(self._kept)
 
     def note_answered(self, attempt: Attempt, caller: str, shape: Callable[[], str]) -> None:
         """Take that an attempt was answered: what it proves is kept, and what it disproves is forgotten. `shape` is of its request."""
-        if self._kept:
+        if self.kept:
             self._forget_disproved(attempt)
         for lesson in attempt.teaches:
             self._learn(lesson, caller, "" if isinstance(lesson, MissingEndpoint) else shape())
@@ -92,21 +90,21 @@ class Lessons:
             return ()
         now, asked = self._clock(), ("", shape())
         return tuple(
-            self._kept[key].lesson
+            self.kept[key].lesson
             for place in dict.fromkeys(found)
             for key in self._at[place]
-            if key.caller == caller and key.shape in asked and self._kept[key].since <= now < self._kept[key].until
+            if key.caller == caller and key.shape in asked and self.kept[key].since <= now < self.kept[key].until
         )
 
     def all(self) -> list[KnownLesson]:
         """Return all lessons that hold, the newest first."""
         now = self._clock()
-        found = [_known(key, one) for key, one in self._kept.items() if one.since <= now < one.until]
+        found = [_known(key, one) for key, one in self.kept.items() if one.since <= now < one.until]
         return sorted(found, key=lambda one: -one.since)
 
     def forget(self, name: str = "") -> int:
         """Forget the lesson of this id, all of them where it is empty; return how many that were."""
-        found = [key for key in self._kept if not name or _id(key) == name]
+        found = [key for key in self.kept if not name or _id(key) == name]
         for key in found:
             self._remove(key)
         return len(found)
@@ -115,7 +113,7 @@ class Lessons:
         now = self._clock()
         at = place_name(lesson.target)
         key = _Place(_endpoint(at) if isinstance(lesson, MissingEndpoint) else at, caller, shape, what_of(lesson))
-        before = self._kept.get(key)
+        before = self.kept.get(key)
         proofs = 1
         if before is not None:
             lasts = before.since <= now < before.until
@@ -124,22 +122,22 @@ class Lessons:
             proofs = proofs if now - before.until < MOST_SECONDS else 1
             self._remove(key)
         seconds = min(FIRST_SECONDS * 2.0 ** min(proofs - 1, 10), MOST_SECONDS)
-        self._kept[key] = _Kept(lesson, now, now + seconds, proofs)
+        self.kept[key] = _Kept(lesson, now, now + seconds, proofs)
         here = self._at.setdefault(key.at, {})
         here[key] = None
         if len(here) > _MOST_AT_ONE_PLACE:
             self._remove(next(iter(here)))
-        if len(self._kept) > _MOST_KEPT:
-            self._remove(next(iter(self._kept)))
+        if len(self.kept) > _MOST_KEPT:
+            self._remove(next(iter(self.kept)))
 
     def _forget_disproved(self, attempt: Attempt) -> None:
         at = place_name(attempt.target)
         for key in [key for place in (at, _endpoint(at)) for key in self._at.get(place, ())]:
-            if _disproves(attempt, self._kept[key].lesson):
+            if _disproves(attempt, self.kept[key].lesson):
                 self._remove(key)
 
     def _remove(self, key: _Place) -> None:
-        del self._kept[key]
+        del self.kept[key]
         here = self._at[key.at]
         del here[key]
         if not here:

@@ -230,7 +230,7 @@ class ModelFacts:
         """
         lists = 0 if self._listings is None else self._listings.revision
         version = lists, int(self._clock() // 86_400)
-        view = self._view(targets, tenant, request) if self._starts or self.lessons else _NOTHING
+        view = self._view(targets, tenant, request) if self._starts or self.lessons.kept else _NOTHING
         # What is kept holds the targets, so that no other ones have their ids.
         taught = None if view is _NOTHING else view.name
         place = tuple(map(id, targets)), "" if self._settings.caching is None else tenant, taught
@@ -253,7 +253,7 @@ class ModelFacts:
     def _view(self, targets: Sequence[Target], tenant: str, request: Request | None) -> _CallersView:
         places = [place_name(at) for target in targets for at in endpoints_of(target)]
         lessons: tuple[Lesson, ...] = ()
-        if self.lessons and request is not None:
+        if self.lessons.kept and request is not None:
             lessons = self.lessons.in_force(places, tenant, lambda: request_shape(request))
         asked = [(place, off) for place in places for off in (False, True)] if self._starts else ()
         starts = [(place, off, seen) for place, off in asked if (seen := self._starts.get((tenant, place, off)))]
@@ -330,7 +330,7 @@ class ModelFacts:
 
     def note_answered(self, attempt: Attempt, tenant: str, request: Request) -> None:
         """Take that an attempt of a tenant's request was answered, for lessons that it proves or disproves."""
-        if attempt.teaches or self.lessons:
+        if attempt.teaches or self.lessons.kept:
             self.lessons.note_answered(attempt, tenant, lambda: request_shape(request))
 
     def learn_start(self, target: Target, off: bool, seen: SeenStart | None, tenant: str = "") -> None:
