@@ -14,9 +14,8 @@ from bardo.catalog.load import builtin
 from bardo.dialects import dialect
 from bardo.planning.knowledge import Knowledge
 from bardo.planning.planner import plan
-from bardo.planning.request_shapes import CONTENT, shape_of
+from bardo.planning.request_shapes import CONTENT, LONGEST_SHAPE, shape_of
 from bardo.planning.route import Provider, Target
-from bardo.reuse.plans import LONGEST_SHAPE
 from bardo.services.facts.model_facts import ModelFacts
 from bardo.values.errors import BardoError, InvalidRequest
 from bardo.values.request import ReasoningPolicy, Request

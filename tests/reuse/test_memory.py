@@ -15,7 +15,7 @@ from bardo import reuse
 from bardo.catalog.load import builtin
 from bardo.catalog.request_shapes import shape_at
 from bardo.planning.tools import written_tool_schemas
-from bardo.reuse import Memory, PlanCache, size_of
+from bardo.reuse import Memory, size_of
 from bardo.reuse.memory import ENTRY_BYTES
 from bardo.structured import checker, plan
 from bardo.structured.modes import SchemaTarget
@@ -165,16 +165,14 @@ def test_what_is_counted_is_not_less_than_what_it_takes(shape: str) -> None:
 
 def test_nothing_is_kept_and_nothing_found_while_reuse_is_off() -> None:
     memory: Memory[int] = Memory()
-    plans: PlanCache[int] = PlanCache()
-    row, facts = object(), object()
     kept(memory, "a", 1)
     reuse.turn(False)
     assert memory.of("a", lambda: 2, size_of) == 2
-    plans.keep(("p",), row, facts, 1)
-    assert plans.find(("p",), row, facts) is None
+    memory.keep("b", 1, 1)
+    assert memory.find("a") is None
     reuse.turn(True)
     assert memory.find("a") == 1
-    assert len(plans) == 0
+    assert len(memory) == 1
 
 
 def test_a_value_that_could_not_be_made_is_asked_for_again() -> None:

@@ -149,7 +149,7 @@ async def _open_one(
     if earlier:
         # What answers next in a cascade is not what the client asked.
         call = call._replace(is_first=False)
-    rules = services.client_keys.rules(call.client_key)
+    rules = services.client_keys.rules(call.client_key) if call.client_key else ()
     found = services.directory.found(request.model)
     if rules or found.steps:
         request = with_display(request, found, rules)
@@ -203,9 +203,9 @@ async def _begin(
         return
 
     pipeline, session, may_forward = None if call.judges else services.pipeline, "", call.may_forward
-    layers = (
-        None if pipeline is None else await pipeline.of_call(request, tenant=call.tenant, client_key=call.client_key)
-    )
+    layers, options = None, request.options
+    if pipeline is not None and (pipeline.is_named or options.pipeline is not None or options.layers):
+        layers = await pipeline.of_call(request, tenant=call.tenant, client_key=call.client_key)
     warms = layers is not None and layers.plan.has("affinity")
     if pipeline is not None and layers is not None:
         live.call.use_layers(layers)
@@ -245,7 +245,10 @@ async def _begin(
         may_forward=may_forward,
         route=with_cascade(placed.route, earlier) if earlier else placed.route,
     )
-    hedges = services.failover.settings.hedge and len(targets) > 1
+    failover, deadline = services.failover.settings, request.options.deadline_seconds
+    if deadline is not None or failover.deadline_seconds:
+        deadline = services.failover.deadline(deadline)
+    hedges = failover.hedge and len(targets) > 1
     place: StalePlace | None = None
     if stale is not None and not live.request.options.private:
         with suppress(ValueError):
@@ -257,7 +260,7 @@ async def _begin(
             live,
             call_plan,
             size,
-            services.failover.deadline(request.options.deadline_seconds),
+            deadline,
             partial(hedge_attempts, call_plan.attempts, request, targets) if hedges else None,
         ).run()
     except BardoError as problem:

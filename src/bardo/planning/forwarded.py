@@ -20,6 +20,7 @@ from bardo.dialects.shared.turns import holds_fields
 from bardo.planning.request_shapes import ShapePlan
 from bardo.planning.tools import takes_names
 from bardo.reasoning.control import fit_messages
+from bardo.values.blocks import DocumentBlock, ImageBlock, UnknownBlock
 from bardo.values.request import HistoryFacts, Request
 from bardo.values.secrets import NO_SECRETS, Secrets
 from bardo.values.wire import WireRequest
@@ -28,6 +29,8 @@ _SPACE = ord(" ")
 _split = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _SPACED_FIELD = b'"%b": %b'.__mod__
 _BEFORE_VALUE = re.compile(rb'[\s,{]*"([^"\\]*)"\s*:\s*')
+# Sound is a block that only its dialect knows.
+_MEDIA = frozenset((ImageBlock, DocumentBlock, UnknownBlock))
 # Bytes from which on a copy of a value is not made lightly.
 _LONG = 16_384
 _END = re.compile(rb"\s*\}\s*")
@@ -60,13 +63,17 @@ def as_it_came(
         return None
     if facts.calls and not takes_names(facts.calls, shape.tool_names):
         return None
-    if not is_sound(request, shape, row.dialect):
+    if len(request.messages) > 1 and not is_sound(request, shape, row.dialect):
         return None
     if shape.assistant_fields and holds_fields(body, shape.assistant_fields):
         return None
-    if not has_known_media(request, parts) or not has_plain_sound(request, parts):
+    if not parts.isdisjoint(_MEDIA) and not (
+        has_known_media(request, parts)
+        and has_plain_sound(request, parts)
+        and not holds_document_as_picture(request, parts)
+    ):
         return None
-    if holds_seal(request) or holds_document_as_picture(request, parts):
+    if holds_seal(request):
         return None
     language = dialect(row.dialect)
     if language.mends(request, row, facts) or (request.tools and language.tool_losses(request).all):

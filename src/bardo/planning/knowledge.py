@@ -29,7 +29,7 @@ from bardo.planning.workloads import PRIVACY
 from bardo.reasoning.control import PORTABLE, ControlTarget, Layer, PortableBudgets, ResolvedFacts, RouteFact, know
 from bardo.reasoning.registry import FormatRegistry
 from bardo.reasoning.starting import SWITCHES, toggles_thinking
-from bardo.reuse import PlanCache
+from bardo.reuse import Memory
 from bardo.routing.candidates import Candidate, Prices, spelled
 from bardo.structured import StructuredSettings
 from bardo.structured.modes import Form, SchemaTarget, rungs_of
@@ -118,7 +118,8 @@ class Knowledge(msgspec.Struct, frozen=True, kw_only=True):
     thinks last where the gateway keeps the budgets that servers cannot; None: it keeps none. `structured` is how answers in a schema are
     asked for, `search` when the gateway searches the web for a model, None for never. `caching` is how providers are told
     what to cache of every prompt, None where only workloads say so. `today` dates what a refusal teaches. `facts` holds the targets of
-    which more is known than the catalog says. `plans` are those that were made with these settings before.
+    which more is known than the catalog says. `plans` are those that were made with these settings before, each with what it was
+    made from.
     `repair_history`: histories that a target would refuse are mended, not refused. `tenant` is whose calls they are.
     `searches_today` tells of a provider in how many calls of today it was asked to search the web, and `searches_cost` how many
     nano-dollars the searches of a limit's key have cost.
@@ -135,7 +136,7 @@ class Knowledge(msgspec.Struct, frozen=True, kw_only=True):
     caching: CachingPolicy | None = None
     today: datetime.date = datetime.date.min
     facts: Mapping[PlaceName, TargetFacts] = {}
-    plans: PlanCache[Any] = msgspec.field(default_factory=PlanCache)
+    plans: Memory[tuple[object, object, Any]] = msgspec.field(default_factory=Memory)
     searches_today: Callable[[str], int] = no_searches
     searches_cost: Callable[[str], int] = no_money
 

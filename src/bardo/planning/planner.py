@@ -498,6 +498,7 @@ def attempt_of(decision: Decision, teaches: tuple[Lesson, ...] = ()) -> Attempt:
         spoken = dialects_of(target, draft.facts)
         refuse_losses(asked, row.id, spoken, reported, choice=draft.request.tool_choice, parts=facts.parts)
     shaping = () if decision.answer is None else decision.answer.degraded
+    degraded = (*draft.degraded, *shaping, *unsearched, *reported, *defaults, *_lacking(decision))
     wire = with_own_headers(wire, asked, row.dialect)
     return Attempt(
         target=target,
@@ -522,7 +523,7 @@ def attempt_of(decision: Decision, teaches: tuple[Lesson, ...] = ()) -> Attempt:
         teaches=teaches,
         left_out=draft.left_out,
         history=draft.history,
-        degraded=distinct((*draft.degraded, *shaping, *unsearched, *reported, *defaults, *_lacking(decision))),
+        degraded=distinct(degraded) if degraded else degraded,
     )
 
 
@@ -532,7 +533,8 @@ def lost_before_writing(decision: Decision) -> tuple[Degradation, ...]:
     if draft.refused_fields or draft.knowledge.kept_budgets is not None:
         return ()
     shaping = () if decision.answer is None else decision.answer.degraded
-    return distinct((*draft.degraded, *shaping, *decision.planned.controlled.degraded, *_lacking(decision)))
+    lost = (*draft.degraded, *shaping, *decision.planned.controlled.degraded, *_lacking(decision))
+    return distinct(lost) if lost else lost
 
 
 def _lacking(decision: Decision) -> Iterator[Degradation]:

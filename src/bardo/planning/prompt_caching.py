@@ -18,6 +18,7 @@ from bardo.planning.forwarded import with_fields
 from bardo.planning.knowledge import CachingPolicy, Knowledge
 from bardo.planning.route import Target
 from bardo.values.blocks import ToolResultBlock
+from bardo.values.degradation import Degradation
 from bardo.values.request import Request
 from bardo.values.wire import WireRequest
 
@@ -230,14 +231,12 @@ class CacheHints(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def with_cache_hints(
-    wire: WireRequest, target: Target, policy: CachingPolicy | None, *, asks_hour: bool = False
+    wire: WireRequest, target: Target, policy: CachingPolicy, *, asks_hour: bool = False
 ) -> tuple[WireRequest, CacheHints | None]:
     """Return the request with the hints that its provider takes, and what was added; None where that is nothing.
 
-    A `policy` of None adds none. `asks_hour`: the client marked something to be kept for an hour.
+    `asks_hour`: the client marked something to be kept for an hour.
     """
-    if policy is None:
-        return wire, None
     row = target.provider.row
     rules = caching_rules(row.id, row.dialect, target.model)
     if not rules:
@@ -262,11 +261,15 @@ def in_place_of_markers(
     A provider that caches by a key gets one, whatever the configuration says of calls without marks. What is lost says what came instead,
     but not where breakpoints stand for the client's marks: then it is one of these, and the key stands beside the others.
     """
-    lost = next((one for one in wire.degraded if one.what == CLIENTS_MARKER), None)
+    lost: Degradation | None = None
+    for one in wire.degraded:
+        if one.what == CLIENTS_MARKER:
+            lost = one
+            break
     # `rfind` takes half the time of `in`.
     placed = wire.body.rfind(b'"prompt_cache_breakpoint"') >= 0 and (lost is not None or bool(_clients_marks(request)))
     if not (lost or placed) or (knowledge.caching is not None and not knowledge.caching.markers):
-        return with_cache_hints(wire, target, knowledge.caching)
+        return (wire, None) if knowledge.caching is None else with_cache_hints(wire, target, knowledge.caching)
     policy = knowledge.caching or CachingPolicy(tenant=knowledge.tenant)
     marks = [] if request.options.private else _clients_marks(request)
     hour = any(isinstance(one, dict) and one.get("ttl") == "1h" for one in marks)

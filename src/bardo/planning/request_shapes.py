@@ -31,12 +31,15 @@ from bardo.reasoning.control import (
 )
 from bardo.reasoning.control.off import without_thinking
 from bardo.reasoning.starting import toggles_thinking
-from bardo.reuse import is_on
-from bardo.reuse.plans import LONGEST_SHAPE
+from bardo.reuse import is_on, size_of
 from bardo.values.blocks import TextBlock
 from bardo.values.degradation import Degradation
 from bardo.values.request import Control, HistoryFacts, Message, OutputFormat, ReasoningPolicy, Request, Tool
 
+LONGEST_SHAPE = 4096
+"""Bytes of a shape by which a plan is kept: clients choose what stands in their requests, so the size may not grow with them."""
+_PLAN_BYTES = 4096
+"""What a plan takes beside what it holds of the request: its control, how the reply's text is read, what was known."""
 CONTENT = frozenset(
     {"messages", "tools", "output_format", "body", "body_bytes", "degraded", "client_headers", "kept_as", "attribution"}
 )
@@ -146,13 +149,15 @@ def plan_shape(request: Request, target: Target, facts: TargetFacts, knowledge: 
         return _made(bare(request), target, facts, knowledge)
     row = target.provider.row
     place = target.provider.place, row.dialect, shape
-    kept: ShapePlan | None = knowledge.plans.find(place, row, facts)
-    if kept is not None:
-        return kept
+    # It holds as long as what it was made from is the same: the provider's row, and what is known of the target.
+    kept = knowledge.plans.find(place)
+    if kept is not None and kept[0] is row and kept[1] is facts:
+        plan: ShapePlan = kept[2]
+        return plan
     # A caller of the library may change its dictionaries later.
     asked = copy.deepcopy(bare(request))
     made = _made(asked, target, facts, knowledge)
-    knowledge.plans.keep(place, row, facts, made, holds=asked)
+    knowledge.plans.keep(place, (row, facts, made), size_of((place, asked)) + _PLAN_BYTES)
     return made
 
 

@@ -16,7 +16,6 @@ from bardo.reuse.memory import limit as limit
 from bardo.reuse.memory import most_bytes as most_bytes
 from bardo.reuse.memory import size_of as size_of
 from bardo.reuse.memory import turn as turn
-from bardo.reuse.plans import PlanCache as PlanCache
 
 CHECKERS: Memory[Any] = Memory()
 """Compiled schemas of answers, by the JSON of the schema."""

@@ -1,4 +1,4 @@
-"""A call without layers does the same work as in a gateway that has none: two functions more are called, which look and find nothing."""
+"""A call without layers does the same work as in a gateway that has none: not one function more is called."""
 
 from __future__ import annotations
 
@@ -88,9 +88,8 @@ def calls_of_functions(folder: Path, language: str, *, stream: bool, pipeline: b
 
 @pytest.mark.parametrize("language", ["openai_chat", "anthropic_messages"], ids=["forwarded", "translated"])
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
-def test_where_no_profile_is_named_two_functions_look_for_one(tmp_path: Path, language: str, stream: bool) -> None:
+def test_where_no_profile_is_named_nothing_looks_for_one(tmp_path: Path, language: str, stream: bool) -> None:
     without = calls_of_functions(tmp_path, language, stream=stream, pipeline=False)
     having = calls_of_functions(tmp_path, language, stream=stream, pipeline=True)
     assert sum(without.values()) > 100, "the request was counted"
-    assert having - without == Counter({"Pipeline.of_call": 1, "LayerChoice.choose": 1})
-    assert not without - having
+    assert having == without

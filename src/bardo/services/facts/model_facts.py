@@ -37,7 +37,7 @@ from bardo.planning.route import Provider, Target, endpoints_of
 from bardo.planning.search_budget import search_nanos, searches
 from bardo.planning.text_formats import SeenStart
 from bardo.reasoning.control import ControlTarget, Layer, know
-from bardo.reuse import PlanCache
+from bardo.reuse import Memory
 from bardo.routing.profiles import LOCKED
 from bardo.services.facts.introspect import Introspector, LiveFacts, log_override
 from bardo.services.facts.introspect.layers import layers_of
@@ -216,7 +216,7 @@ class ModelFacts:
         self._clock = clock
         self.searches = DailySearches(clock)
         self.warnings = ModelWarnings()
-        self._plans: PlanCache[Any] = PlanCache()
+        self._plans: Memory[tuple[object, object, Any]] = Memory()
         self._known: dict[tuple[tuple[int, ...], str, Hashable], _PlanKnowledge] = {}
         self._resolved: dict[PlaceName, _Resolved] = {}
         self._starts: dict[tuple[str, PlaceName, bool], SeenStart] = {}

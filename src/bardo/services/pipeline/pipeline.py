@@ -114,14 +114,14 @@ class LayerChoice:
         self._parts = parts
         self._builders = builders
         self._for_clients = for_clients
-        self._is_named = bool(self._settings.profile) or any(profiles_named(parts.settings))
+        self.is_named = bool(self._settings.profile) or any(profiles_named(parts.settings))
         self._made: dict[str, Layer] = {}
         self._plans: dict[tuple[str, Switches, tuple[str, ...]], tuple[LayerPlan, tuple[Degradation, ...]]] = {}
         self._making = Lock()
 
     async def load(self) -> None:
         """Make the layers of all profiles that the configuration gives to calls, in a thread, so that none of them waits for it."""
-        if self._is_named:
+        if self.is_named:
             await asyncio.to_thread(self._load)
 
     def _load(self) -> None:
@@ -142,7 +142,7 @@ class LayerChoice:
         Raises InvalidRequest for a profile or a layer that nobody knows, and Forbidden for one that the caller may not choose.
         """
         options = request.options
-        if options.pipeline is None and not options.layers and not self._is_named:
+        if options.pipeline is None and not options.layers and not self.is_named:
             return None
         configured, workload = self._configured(request, client_key)
         asked = options.pipeline
@@ -389,6 +389,8 @@ class Pipeline:
     ) -> None:
         self._parts = parts
         self._choice = LayerChoice(parts, builders, for_clients=for_clients)
+        self.is_named = self._choice.is_named
+        """Whether the configuration gives layers to calls that name none."""
         self._clock = clock
         self.effects: Effects = parts.effects
         self._targets = TargetReader(parts.host)
