@@ -15,8 +15,7 @@ from bardo import reuse
 from bardo.catalog.load import builtin
 from bardo.catalog.request_shapes import shape_at
 from bardo.planning.tools import written_tool_schemas
-from bardo.reuse import Memory, size_of
-from bardo.reuse.memory import ENTRY_BYTES
+from bardo.reuse import ENTRY_BYTES, Memory, size_of
 from bardo.structured import checker, plan
 from bardo.structured.modes import SchemaTarget
 from bardo.values.request import Tool

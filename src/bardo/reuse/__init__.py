@@ -6,16 +6,150 @@ in the benchmarks (`python -m benchmarks reuse`) with what it saves on growing c
 than 15 % of its step there is deleted.
 """
 
-from typing import Any
+from __future__ import annotations
 
-from bardo.reuse.memory import MOST_BYTES as MOST_BYTES
-from bardo.reuse.memory import Memory as Memory
-from bardo.reuse.memory import held_bytes as held_bytes
-from bardo.reuse.memory import is_on as is_on
-from bardo.reuse.memory import limit as limit
-from bardo.reuse.memory import most_bytes as most_bytes
-from bardo.reuse.memory import size_of as size_of
-from bardo.reuse.memory import turn as turn
+import sys
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping
+from threading import Lock
+from typing import Any, Generic, TypeVar
+from weakref import WeakSet
+
+Value = TypeVar("Value")
+
+MOST_BYTES = 32 * 1024 * 1024
+"""What all memories of a process may hold together where nobody says another number."""
+ENTRY_BYTES = 512
+"""What an entry takes beside its key and its value: its place in the memory, its tuples, and the allocator's own."""
+
+
+class _Budget:
+    """What all memories of this process hold together, in bytes, how much that may be, and whether anything is kept at all."""
+
+    __slots__ = ("held", "lock", "memories", "most", "on")
+
+    def __init__(self) -> None:
+        self.on = True
+        self.held, self.most = 0, MOST_BYTES
+        self.memories: WeakSet[Memory[object]] = WeakSet()
+        self.lock = Lock()
+
+    def shrink(self) -> None:
+        """Forget what was not asked for longest, of the memory that holds most: a flood in one memory takes nothing of the others."""
+        sizes = {memory: memory.held for memory in self.memories}
+        self.held = sum(sizes.values())
+        while self.held > self.most:
+            largest = max(sizes, key=sizes.__getitem__)
+            freed = largest.forget_oldest()
+            sizes[largest] -= freed
+            self.held -= freed
+
+
+_BUDGET = _Budget()
+
+
+def is_on() -> bool:
+    """Whether anything is kept of earlier requests."""
+    return _BUDGET.on
+
+
+def turn(on: bool) -> None:
+    """Keep what may be kept from now on, or nothing. To be said where a process begins; what is kept already is not found while off."""
+    _BUDGET.on = on
+
+
+def limit(most: int) -> None:
+    """Let all memories of this process hold so many bytes together from now on."""
+    with _BUDGET.lock:
+        _BUDGET.most = most
+        _BUDGET.shrink()
+
+
+def held_bytes() -> int:
+    """Return what all memories of this process hold together, as of the last value that was kept."""
+    return _BUDGET.held
+
+
+def most_bytes() -> int:
+    """Return what all memories of this process may hold together."""
+    return _BUDGET.most
+
+
+def size_of(value: object) -> int:
+    """Return about how many bytes a value takes: with all that mappings, lists, tuples and msgspec's structs in it hold, each once."""
+    size, seen, waiting = 0, set[int](), [value]
+    while waiting:
+        one = waiting.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        size += sys.getsizeof(one)
+        if isinstance(one, Mapping):
+            waiting += one.keys()
+            waiting += one.values()
+        elif isinstance(one, list | tuple | set | frozenset):
+            waiting += one
+        else:
+            waiting += [getattr(one, name) for name in getattr(one, "__struct_fields__", ())]
+    return size
+
+
+class Memory(Generic[Value]):
+    """The values that were asked for last. Threads may share one.
+
+    A key must say all that its value follows from, and nobody may change a value. All memories of a process share one budget in bytes, so
+    whoever keeps a value says what it takes.
+    """
+
+    __slots__ = ("__weakref__", "_kept", "held")
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[Hashable, tuple[Value, int]] = OrderedDict()
+        self.held = 0
+        """Bytes of what is kept here."""
+        with _BUDGET.lock:
+            _BUDGET.memories.add(self)  # type: ignore[arg-type]
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def find(self, key: Hashable) -> Value | None:
+        """Return what is kept under a key; None where nothing is."""
+        if not _BUDGET.on:
+            return None
+        with _BUDGET.lock:
+            found = self._kept.get(key)
+            if found is None:
+                return None
+            self._kept.move_to_end(key)
+            return found[0]
+
+    def keep(self, key: Hashable, value: Value, size: int) -> Value:
+        """Keep a value that takes so many bytes with its key, and forget others where the process has too many. Return the value."""
+        size += ENTRY_BYTES
+        if not _BUDGET.on or size > _BUDGET.most:
+            return value
+        with _BUDGET.lock:
+            before = self._kept.pop(key, None)
+            self.held += size - (0 if before is None else before[1])
+            self._kept[key] = value, size
+            _BUDGET.shrink()
+        return value
+
+    def forget_oldest(self) -> int:
+        """Forget what was not asked for longest, and return the bytes of it. Whoever calls this has the budget's lock."""
+        size = self._kept.popitem(last=False)[1][1]
+        self.held -= size
+        return size
+
+    def of(self, key: Hashable, make: Callable[[], Value], size: Callable[[Value], int]) -> Value:
+        """Return what is kept under a key, or what `make` returns, which is kept then with its `size`. Raises what `make` raises."""
+        found = self.find(key)
+        if found is not None:
+            return found
+        made = make()
+        return self.keep(key, made, size(made)) if _BUDGET.on else made
+
 
 CHECKERS: Memory[Any] = Memory()
 """Compiled schemas of answers, by the JSON of the schema."""
