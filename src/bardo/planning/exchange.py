@@ -178,7 +178,10 @@ Exchange = Generator[Attempt, BardoError | None, None]
 
 
 class CallPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What the attempts of one call are planned from."""
+    """What the attempts of one call are planned from.
+
+    `recalled` is what is known of the replies in the request's history, `route` how the targets were found.
+    """
 
     request: Request
     targets: Sequence[Target]
@@ -188,15 +191,40 @@ class CallPlan(msgspec.Struct, frozen=True, kw_only=True):
     route: RouteRecord | None = None
 
     def attempts(self, request: Request, targets: Sequence[Target]) -> Exchange:
-        """Return the attempts at some of the targets for the request with what was lost before."""
-        return attempts(
-            request,
-            targets,
-            knowledge=self.knowledge,
-            recalled=self.recalled,
-            may_forward=self.may_forward,
-            route=self.route,
-        )
+        """Yield one attempt for each of some targets until one is answered with None, or with an error another provider cannot mend.
+
+        `request` has what was lost before.
+        """
+        failed: tuple[tuple[str, str], ...] = ()
+        names = target_names(targets) if len(targets) > 1 else ("",)
+        for target, own in zip(targets, names, strict=True):
+            lost: tuple[Degradation, ...] = ()
+            if failed:
+                lost = tuple([Degradation("provider", asked=asked, sent=own, why=why) for asked, why in failed])
+            wanted = request if self.route is None else with_effort_of_step(request, self.route, target)
+            if wanted.options.profile is not None:
+                wanted = apply_profile(wanted)
+
+            def decide_at(at: Target, wanted: Request = wanted, lost: tuple[Degradation, ...] = lost) -> Decision:
+                draft = draft_of(
+                    wanted, at, self.knowledge, may_forward=self.may_forward, degraded=lost, route=self.route
+                )
+                return decide(with_history(draft, self.recalled))
+
+            try:
+                endpoints = endpoint_targets(target, wanted.dialect)
+                if len(endpoints) > 1:
+                    # Its server may be known to lack one.
+                    endpoints = [at for at in endpoints if not self.knowledge.of(at).missing] or endpoints
+                failure = yield from _asked(endpoints, decide_at)
+            except Unsupported as problem:
+                if target is targets[-1]:
+                    raise
+                failed = (*failed, (own, problem.message))
+                continue
+            if failure is None or not moves_on(failure):
+                return
+            failed = (*failed, (own, failure.message))
 
 
 def attempts(
@@ -208,38 +236,16 @@ def attempts(
     may_forward: bool = True,
     route: RouteRecord | None = None,
 ) -> Exchange:
-    """Yield one attempt for each target until one is answered with None, or with an error another provider cannot mend.
-
-    `recalled` is what is known of the replies in the request's history, `route` how the targets were found.
-    """
-    failed: tuple[tuple[str, str], ...] = ()
-    names = target_names(targets) if len(targets) > 1 else ("",)
-    for target, own in zip(targets, names, strict=True):
-        lost: tuple[Degradation, ...] = ()
-        if failed:
-            lost = tuple([Degradation("provider", asked=asked, sent=own, why=why) for asked, why in failed])
-        wanted = request if route is None else with_effort_of_step(request, route, target)
-        if wanted.options.profile is not None:
-            wanted = apply_profile(wanted)
-
-        def decide_at(at: Target, wanted: Request = wanted, lost: tuple[Degradation, ...] = lost) -> Decision:
-            draft = draft_of(wanted, at, knowledge, may_forward=may_forward, degraded=lost, route=route)
-            return decide(with_history(draft, recalled))
-
-        try:
-            endpoints = endpoint_targets(target, wanted.dialect)
-            if len(endpoints) > 1:
-                # Its server may be known to lack one.
-                endpoints = [at for at in endpoints if not knowledge.of(at).missing] or endpoints
-            failure = yield from _asked(endpoints, decide_at)
-        except Unsupported as problem:
-            if target is targets[-1]:
-                raise
-            failed = (*failed, (own, problem.message))
-            continue
-        if failure is None or not moves_on(failure):
-            return
-        failed = (*failed, (own, failure.message))
+    """Return the attempts at all targets of a request, as a `CallPlan` makes them."""
+    plan = CallPlan(
+        request=request,
+        targets=targets,
+        knowledge=knowledge,
+        recalled=recalled,
+        may_forward=may_forward,
+        route=route,
+    )
+    return plan.attempts(request, targets)
 
 
 def _asked(

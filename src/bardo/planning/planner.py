@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import msgspec
@@ -58,6 +59,7 @@ from bardo.values.request import TRACE_HEADERS, Message, Request, Tool, ToolChoi
 from bardo.values.wire import WireRequest
 
 ALL = "*"
+_PART_MEDIA = ("audio", "video", "document", "file")
 _MEANINGFUL = frozenset((UnknownBlock, DocumentBlock, ImageBlock))
 
 
@@ -93,36 +95,46 @@ def refuse_losses(
         return
     # A list of differences that is full names no more of them: then whatever the provider does not speak counts as lost.
     all_lost = UNLISTED in names and request.dialect not in spoken
-    losses = [*_fields(request, provider, rows, names, all_lost=all_lost)]
+    losses: list[Loss] = []
+    for row in rows.fields.get(request.dialect, ()) if request.extra else ():
+        value = request.extra.get(row.name)
+        if value is not None and row.matters(value) and (all_lost or row.name in names or row.absent(provider)):
+            losses.append(Loss((row.name,), row.why, row.instead, row.code))
     if names:
         if not _MEANINGFUL.isdisjoint(parts):
-            losses += _parts(request, rows, spoken, names)
-        losses += _tools(request, spoken, names, choice)
+            losses += _lost_parts(request, rows, spoken, names)
+        if request.tools or request.extra:
+            losses += _lost_tools(request, spoken, names, choice)
     refused = [loss for loss in dict.fromkeys(losses) if not set(loss.names) & set(allowed)]
-    if refused:
-        raise _refusal(refused, provider)
+    if not refused:
+        return
+    first, told = refused[0], list(dict.fromkeys(loss.names[0] for loss in refused))
+    listed, what = ", ".join(f'"{name}"' for name in told), ", ".join(told)
+    message = f"{provider} cannot take {what}, and without it the request would mean something else: {first.why}"
+    hint = f'{first.instead}; or allow the loss with "bardo": {{"allow_loss": [{listed}]}}'
+    code = next((loss.code for loss in refused if loss.code), "")
+    details = {**({"error_code": code} if code else {}), "unsupported": told}
+    raise Unsupported(message, hint=hint, param=told[0], details=details)
 
 
-def _fields(
-    request: Request, provider: str, rows: MeaningfulFields, reported: Collection[str], *, all_lost: bool
-) -> Iterator[Loss]:
-    for row in rows.fields.get(request.dialect, ()):
-        value = request.extra.get(row.name)
-        if value is not None and row.matters(value) and (all_lost or row.name in reported or row.absent(provider)):
-            yield Loss((row.name,), row.why, row.instead, row.code)
-
-
-def _parts(
+def _lost_parts(
     request: Request, rows: MeaningfulFields, spoken: Collection[str | None], reported: Collection[str]
 ) -> Iterator[Loss]:
     for message in request.messages:
-        for block in _with_results(message.blocks):
+        # A model that is not shown what the result of a tool holds answers something else.
+        held = [block.content if isinstance(block, ToolResultBlock) else (block,) for block in message.blocks]
+        for block in chain.from_iterable(held):
             if isinstance(block, UnknownBlock) and block.dialect not in spoken:
                 if takes_sound(spoken) and sound_of(block) is not None:
                     continue
                 kind = rows.part(block.dialect, message.role, block.value)
-                if kind:
-                    yield Loss((kind, *_plain_names(kind, block.value)), "the provider does not take such a part")
+                if not kind:
+                    continue
+                # A part is also called by the medium that its own type or its content names.
+                inner = block.value.get(kind) if isinstance(block.value, dict) else None
+                content = str(inner.get("mimeType") or inner.get("mime_type") or "") if isinstance(inner, dict) else ""
+                media = [one for one in _PART_MEDIA if one in kind.lower() or content.startswith(f"{one}/")]
+                yield Loss((kind, *media), "the provider does not take such a part")
             elif isinstance(block, DocumentBlock) and message.role == "user" and "document" in reported:
                 why = "the provider does not take this document"
                 yield Loss(("document", "file", "input_file"), why, "send it in another form, or leave it out")
@@ -130,31 +142,22 @@ def _parts(
                 yield Loss(("image",), "the provider does not take this picture", "send its data, or leave it out")
 
 
-def _with_results(blocks: Iterable[Block]) -> Iterator[Block]:
-    """Return blocks, and what the results of tools among them hold: a model that is not shown it answers something else."""
-    for block in blocks:
-        if isinstance(block, ToolResultBlock):
-            yield from block.content
-        else:
-            yield block
-
-
-def _plain_names(kind: str, value: object) -> Iterator[str]:
-    """Return what else a part is called: the medium that its own type or its content names."""
-    for medium in ("audio", "video", "document", "file"):
-        inner = value.get(kind) if isinstance(value, dict) else None
-        content = str(inner.get("mimeType") or inner.get("mime_type") or "") if isinstance(inner, dict) else ""
-        if medium in kind.lower() or content.startswith(f"{medium}/"):
-            yield medium
-
-
-def _tools(
+def _lost_tools(
     request: Request, spoken: Collection[str | None], reported: Collection[str], choice: ToolChoice | None
 ) -> Iterator[Loss]:
-    """Return hosted tools that must be called, or may be the call that must be made, or are all the tools there are.
+    """Yield hosted tools that must be called, or may be the call that must be made, or are all the tools there are.
 
     None where no tool may be called.
     """
+    if not request.tools:
+        # Fields that are a hosted tool, where there is no other tool: Chat's `web_search_options`.
+        for hosted in hosted_tools():
+            form = hosted.form_of(request.dialect or default_dialect())
+            if form is not None and form.field in request.extra and form.field in reported:
+                why = "nothing would be searched, and the answer would come from the model's memory"
+                instead = "ask a model whose provider searches, or set [search] in bardo.toml"
+                yield Loss((form.field, "tools", hosted.name), why, instead)
+        return
     foreign = [
         tool
         for tool in request.tools
@@ -163,8 +166,6 @@ def _tools(
         # One that is not reported has a counterpart there.
         and (f"tool {tool.name}" in reported or UNLISTED in reported)
     ]
-    if request.extra and not request.tools:
-        yield from _hosted_fields(request, reported)
     if not foreign or (choice is not None and choice.mode == "none"):
         return
     forced = choice is not None and choice.mode in ("required", "named")
@@ -178,30 +179,6 @@ def _tools(
         elif choice is not None and (choice.mode == "required" or choice.name == tool.name):
             why = f"a tool must be called, and only its own provider runs {tool.name}"
             yield Loss(("tool_choice", "tools", tool.name), why, instead)
-
-
-def _hosted_fields(request: Request, reported: Collection[str]) -> Iterator[Loss]:
-    """Return fields that are a hosted tool, where there is no other tool: Chat's `web_search_options`."""
-    for tool in hosted_tools():
-        form = tool.form_of(request.dialect or default_dialect())
-        if form is None or form.field not in request.extra or form.field not in reported:
-            continue
-        why = "nothing would be searched, and the answer would come from the model's memory"
-        instead = "ask a model whose provider searches, or set [search] in bardo.toml"
-        yield Loss((form.field, "tools", tool.name), why, instead)
-
-
-def _refusal(refused: list[Loss], provider: str) -> Unsupported:
-    names = list(dict.fromkeys(loss.names[0] for loss in refused))
-    listed = ", ".join(f'"{name}"' for name in names)
-    first = refused[0]
-    message = (
-        f"{provider} cannot take {', '.join(names)}, and without it the request would mean something else: {first.why}"
-    )
-    hint = f'{first.instead}; or allow the loss with "bardo": {{"allow_loss": [{listed}]}}'
-    code = next((loss.code for loss in refused if loss.code), "")
-    details = {**({"error_code": code} if code else {}), "unsupported": names}
-    return Unsupported(message, hint=hint, param=names[0], details=details)
 
 
 class Draft(msgspec.Struct, frozen=True, kw_only=True):

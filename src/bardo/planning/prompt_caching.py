@@ -231,11 +231,11 @@ class CacheHints(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def with_cache_hints(
-    wire: WireRequest, target: Target, policy: CachingPolicy, *, asks_hour: bool = False
+    wire: WireRequest, target: Target, policy: CachingPolicy, *, marked: Request | None = None
 ) -> tuple[WireRequest, CacheHints | None]:
     """Return the request with the hints that its provider takes, and what was added; None where that is nothing.
 
-    `asks_hour`: the client marked something to be kept for an hour.
+    `marked` is the request in which the client marked what shall be cached: for an hour where a mark says so.
     """
     row = target.provider.row
     rules = caching_rules(row.id, row.dialect, target.model)
@@ -245,7 +245,8 @@ def with_cache_hints(
     for rule in rules:
         fields = _fields(body)
         changes, hints = _hinted(rule, body, fields, hints, target, policy)
-        if asks_hour and rule.long_field and rule.long_field not in fields:
+        marks = () if marked is None or not rule.long_field or rule.long_field in fields else _clients_marks(marked)
+        if any(isinstance(one, dict) and one.get("ttl") == "1h" for one in marks):
             changes = {**changes, rule.long_field: rule.long_value}
             hints = msgspec.structs.replace(hints, kept=rule.long_value)
         if changes:
@@ -271,9 +272,7 @@ def in_place_of_markers(
     if not (lost or placed) or (knowledge.caching is not None and not knowledge.caching.markers):
         return (wire, None) if knowledge.caching is None else with_cache_hints(wire, target, knowledge.caching)
     policy = knowledge.caching or CachingPolicy(tenant=knowledge.tenant)
-    marks = [] if request.options.private else _clients_marks(request)
-    hour = any(isinstance(one, dict) and one.get("ttl") == "1h" for one in marks)
-    wire, hints = with_cache_hints(wire, target, policy, asks_hour=hour)
+    wire, hints = with_cache_hints(wire, target, policy, marked=None if request.options.private else request)
     if hints is None or placed:
         return wire, hints
     sent = {name: value for name, value in msgspec.structs.asdict(hints).items() if value}

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from bardo.adapters.stores.state import Bounds, MemoryStore
 from bardo.catalog.load import builtin
 from bardo.catalog.replay import Reader, builtin_replay
-from bardo.reasoning.replay import Recalled, decode_kept, encode_kept, remember, restore, wanted
+from bardo.reasoning.replay import Recalled, decode_kept, encode_kept, keys_in, remember, restore, turns_of
 from bardo.values.blocks import ReasoningBlock, TextBlock, ToolCallBlock, ToolResultBlock
 from bardo.values.request import Message, Request
 from bardo.values.response import Response
@@ -79,7 +79,7 @@ class World:
     def placed_thoughts(self, conversation: Conversation) -> list[tuple[int, int | None, str]]:
         """Return the same with the place of each message."""
         request = conversation.request
-        raw = self.store.find("key", wanted(request), now=0)
+        raw = self.store.find("key", keys_in(turns_of(request)), now=0)
         found = {key: kept for key, value in raw.items() if (kept := decode_kept(value)) is not None}
         restored = restore(request, KIMI, Recalled(found=found)).request.messages
         texts = [

@@ -10,7 +10,16 @@ from hypothesis import strategies as st
 from bardo.adapters.stores.state import MemoryStore
 from bardo.catalog.load import builtin
 from bardo.catalog.replay import Reader, builtin_replay
-from bardo.reasoning.replay import Recalled, RestoredRequest, decode_kept, encode_kept, remember, restore, wanted
+from bardo.reasoning.replay import (
+    Recalled,
+    RestoredRequest,
+    decode_kept,
+    encode_kept,
+    keys_in,
+    remember,
+    restore,
+    turns_of,
+)
 from bardo.values.blocks import (
     Block,
     Carried,
@@ -77,7 +86,7 @@ def back(
     """Return the request with `client`'s version of a reply of `blocks`, restored."""
     known = recalled((asked(QUESTION), blocks, maker))
     request = asked(QUESTION, Message("assistant", client), RESULT)
-    assert set(wanted(request)) & set(known.found), "it is found by what the client kept"
+    assert set(keys_in(turns_of(request))) & set(known.found), "it is found by what the client kept"
     return restore(request, to or maker, known)
 
 
@@ -340,7 +349,7 @@ def test_what_is_missed_of_a_tool_loop_is_what_its_reader_is_given_back(preset: 
 
 def test_a_conversation_without_a_reply_costs_and_changes_nothing() -> None:
     request = asked(QUESTION)
-    assert wanted(request) == []
+    assert keys_in(turns_of(request)) == []
     assert restore(request, reader()).request is request
 
 

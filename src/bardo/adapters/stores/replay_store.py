@@ -102,23 +102,21 @@ class ReplayKeeper:
         """
         if not has_history(request):
             return self._without_history
-        calls = self._calls
+        calls, size = self._calls, size_of(request)
         history: History | None = None
         turns: tuple[TurnKeys, ...] = ()
         keys: list[str] = []
         if calls is not None and (calls.store.waits or calls.store.totals(tenant)[0] > 0):
-            size = size_of(request)
-            history = await run_by_size(size, partial(history_of, request))
-            turns = history.turns
-            keys = await run_by_size(size, partial(keys_in, turns))
+            made, keys = await run_by_size(size, lambda: ((one := history_of(request)), keys_in(one.turns)))
+            history, turns = made, made.turns
         raw = await calls.find(tenant, keys, now=self._clock()) if keys and calls is not None else {}
         lost = (_UNREACHABLE,) if raw is None else ()
         raw = raw or {}
         # One reply is found by several of its keys.
         kept = {value: decode_kept(value) for value in set(raw.values())}
         found = {key: one for key, value in raw.items() if (one := kept[value]) is not None}
-        if sent is not None:
-            turns = await run_by_size(size_of(request), partial(turns_in, turns, request, sent))
+        if sent is not None and sent.messages is not request.messages:
+            turns = await run_by_size(size, partial(turns_in, turns, request, sent))
         refused: Refused = {}
         if not self._refusers.empty:
             kept_states = [state.data for one in kept.values() if one is not None for state in one.states]

@@ -1,10 +1,10 @@
 """Earlier reasoning on its way back: kept where clients drop it, sent only where it may be read, and never behind another prefix.
 
-`remember` says what of a reply is kept, `wanted` what a request may need of it, `restore` writes it back for one target.
+`remember` says what of a reply is kept, `keys_in` by which keys it is found again, `restore` writes it back for one target.
 """
 
 from bardo.reasoning.replay.guard import amended
-from bardo.reasoning.replay.keys import History, has_history, history_of, keys_in, turns_in, turns_of, wanted
+from bardo.reasoning.replay.keys import History, has_history, history_of, keys_in, turns_in, turns_of
 from bardo.reasoning.replay.memory import (
     Memory,
     Origins,
@@ -58,7 +58,6 @@ __all__ = [
     "state_data",
     "turns_in",
     "turns_of",
-    "wanted",
     "without_refused",
     "without_thinking_now",
 ]

@@ -394,8 +394,8 @@ def turns_in(turns: Sequence[TurnKeys], client_request: Request, sent: Request) 
 
     Replies are kept under the keys of what the client asks, so these are what they are found by. Turns that are not sent are left out.
     """
-    if client_request.messages is sent.messages or not turns:
-        return tuple(turns)
+    if not turns:
+        return ()
     places = [place for place, message in enumerate(sent.messages) if message.role == "assistant"]
     before = [turn.place for turn in turns if turn.messages == 1]
     now: dict[int, int] = {}
@@ -415,11 +415,6 @@ def turns_in(turns: Sequence[TurnKeys], client_request: Request, sent: Request) 
         if at[0] >= 0 and at == [*range(at[0], at[0] + turn.messages)]:
             found.append(turn if at[0] == turn.place else msgspec.structs.replace(turn, place=at[0]))
     return tuple(found)
-
-
-def wanted(request: Request) -> list[str]:
-    """Return every key that may be needed to send a request; nothing where no model has spoken yet."""
-    return keys_in(turns_of(request))
 
 
 def keys_in(turns: Iterable[TurnKeys]) -> list[str]:
