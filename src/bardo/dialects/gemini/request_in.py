@@ -114,7 +114,7 @@ def _request(body: JsonObject, raw: bytes, arrival: Arrival) -> Request:
         stream=bool(arrival.stream),
         dialect=NAME,
         extra={**(carried_fields(request) or {}), **{name: held for name, held in configs.items() if held}},
-        inner_fields={("systemInstruction", name): value for name, value in (beside or {}).items()},
+        inner_fields={("systemInstruction", name): value for name, value in beside.items()} if beside else {},
         body=own,
         body_bytes=raw,
         options=options,

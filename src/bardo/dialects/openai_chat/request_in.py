@@ -105,7 +105,7 @@ def decode_request(body: bytes) -> Request:
         stream_usage=stream_options is not None and bool(stream_options.include_usage),
         dialect=NAME,
         extra=extra | unusual,
-        inner_fields=inner_fields(without(fields, *unusual), _INNER),
+        inner_fields=inner_fields(without(fields, *unusual) if unusual else fields, _INNER),
         body={name: value for name, value in fields.items() if name != "bardo"} if "bardo" in fields else fields,
         body_bytes=body,
         options=msgspec.structs.replace(options, omit_reasoning=True) if thinking.omit else options,

@@ -227,8 +227,8 @@ def inner_fields(
     """Return what is neither null nor `known` inside objects of a body, by its path. `known` are the names in each of these objects."""
     found: dict[tuple[str, ...], JsonValue] = {}
     for path, names in known.items():
-        held: JsonValue = body
-        for name in path:
+        held: JsonValue = body.get(path[0]) if path else body
+        for name in path[1:] if held is not None else ():
             held = held.get(name) if isinstance(held, dict) else None
         if isinstance(held, dict):
             found |= {(*path, name): value for name, value in held.items() if name not in names and value is not None}
