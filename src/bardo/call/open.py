@@ -32,7 +32,7 @@ from bardo.planning.refusals import FailedAttempt, error_to_tell, moves_on, paus
 from bardo.planning.route import Target, target_names
 from bardo.planning.typed_answer import AnswerValidator
 from bardo.planning.workloads import Judge, judge_of, with_verification
-from bardo.reasoning.replay import NOTHING
+from bardo.reasoning.replay import NOTHING, has_history
 from bardo.routing.cascade import EscalatedCall
 from bardo.routing.health import Latency
 from bardo.services.facts.directory import Placement
@@ -108,8 +108,9 @@ async def open_call(
         call = call._replace(refused=problem)
     if call.local is not None or call.refused is not None:
         return await _open_one(services, call, request)
-    directory, options = services.directory, request.options
-    workload = directory.workloads.of_call(options.intent, directory.found(request.model).model)
+    options, workload = request.options, services.directory.found(request.model).workload
+    if options.intent is not None and options.intent.subsystem:
+        workload = services.directory.workloads.get(options.intent.subsystem)
     if workload is None and options.verify is None:
         return await _open_one(services, call, request)
     judge = judge_of(options, workload)
@@ -228,7 +229,8 @@ async def _begin(
     if placed.skipped:
         request = msgspec.structs.replace(request, degraded=(*request.degraded, *placed.skipped))
     size = size_of(request)
-    request = await run_by_size(size, partial(services.prompts.note, request, call.tenant))
+    if request.messages and request.messages[0].role == "system":
+        request = await run_by_size(size, partial(services.prompts.note, request, call.tenant))
 
     targets = placed.targets
     if pipeline is not None and layers is not None:
@@ -236,11 +238,13 @@ async def _begin(
         may_forward = may_forward and not layers.changes_reply
 
     request = await run_by_size(size, partial(without_repeated_results, request))
-    replay, stale = services.replay, services.failover.stale
+    replay, stale, recalled = services.replay, services.failover.stale, NOTHING
+    if replay is not None and has_history(live.request):
+        recalled = await replay.recall(live.request, call.tenant, request)
     call_plan = CallPlan(
         request=request,
         targets=targets,
-        recalled=NOTHING if replay is None else await replay.recall(live.request, call.tenant, request),
+        recalled=recalled,
         knowledge=services.facts.knowledge(targets, call.tenant, request),
         may_forward=may_forward,
         route=with_cascade(placed.route, earlier) if earlier else placed.route,
@@ -530,7 +534,9 @@ class AttemptLoop:
                 attempt, cause = await self._next_attempt(self._latest or opened, problem)
                 why = problem.message
             else:
-                self._services.facts.note_answered(opened.attempt, self._live.call.tenant, self._plan.request)
+                facts = self._services.facts
+                if opened.attempt.teaches or facts.lessons.kept:
+                    facts.note_answered(opened.attempt, self._live.call.tenant, self._plan.request)
                 return opened
 
     def _prepare(self, attempt: Attempt, cause: AttemptCause, why: str) -> UpstreamReply:

@@ -13,6 +13,7 @@ from bardo.catalog.matching import matches_any, plain_id
 from bardo.catalog.models import builtin_models
 from bardo.catalog.rows import ProviderRow
 from bardo.planning.route import Provider, provider_before
+from bardo.routing.workloads import Workload
 from bardo.values.errors import ConfigError
 from bardo.values.request import EFFORTS, Effort, ReasoningPolicy, Request
 
@@ -52,7 +53,8 @@ class ResolvedModel(msgspec.Struct, frozen=True):
     """The model that a name stands for, and the aliases on the way to it, the client's own name first.
 
     `fallbacks` are the models that are asked in order where this one does not answer. `thinks`: its name turns thinking on, as much as the
-    model does by itself, where the caller asks for none. `by_lists`: what the name stands for depends on who lists which models.
+    model does by itself, where the caller asks for none. `by_lists`: what the name stands for depends on who lists which
+    models. `workload` is the one that the name stands for, None where it stands for models.
     """
 
     model: str
@@ -61,6 +63,7 @@ class ResolvedModel(msgspec.Struct, frozen=True):
     fallbacks: tuple[str, ...] = ()
     thinks: bool = False
     by_lists: bool = False
+    workload: Workload | None = None
 
 
 _Waiting = tuple[str, frozenset[str] | None]

@@ -30,7 +30,6 @@ from bardo.reasoning.replay import (
     Refusers,
     decode_kept,
     encode_kept,
-    has_history,
     history_of,
     keys_in,
     loop_calls,
@@ -88,7 +87,6 @@ class ReplayKeeper:
         self._rules = rules or builtin_replay()
         self._clock = clock
         self._refusers = Refusers(clock)
-        self._without_history = Recalled(turns=(), on_change=on_change, rules=self._rules)
 
     @property
     def calls(self) -> StateCalls | None:
@@ -96,12 +94,10 @@ class ReplayKeeper:
         return self._calls
 
     async def recall(self, request: Request, tenant: str = "", sent: Request | None = None) -> Recalled:
-        """Return what is known of the replies in a request's history.
+        """Return what is known of the replies in a request's history, where it has one.
 
         `sent` is the request as layers have changed it, None where it is sent as it was asked: it says where each turn stands.
         """
-        if not has_history(request):
-            return self._without_history
         calls, size = self._calls, size_of(request)
         history: History | None = None
         turns: tuple[TurnKeys, ...] = ()

@@ -149,7 +149,7 @@ class CallRouting:
         directory = self._directory
         options, model = request.options, directory.found(request.model)
         needs = None
-        if options.intent is not None or options.private or directory.workloads.find(model.model) is not None:
+        if options.intent is not None or options.private or model.workload is not None:
             needs = needs_of(request, model, directory.workloads)
         if needs is None:
             if request.options.vitality is not None:

@@ -265,6 +265,8 @@ class ProviderDirectory:
         found = self.aliases.find(meant)
         listed = found.suffix is not None and any(provider.lists(meant) for provider in self._providers)
         found = ResolvedModel(meant) if listed else with_thinking_name(found, self._providers)
+        workload = self.workloads.find(found.model)
+        found = found if workload is None else msgspec.structs.replace(found, workload=workload)
         return _remember(self._names, model, found)
 
     def meant(self, model: str) -> str:
@@ -307,7 +309,7 @@ class ProviderDirectory:
 
     def workload(self, model: str) -> Workload | None:
         """Return the workload that a model's name stands for, None where it stands for models."""
-        return self.workloads.find(self.found(model).model)
+        return self.found(model).workload
 
     def _place(self, model: str) -> list[Target]:
         placed = self._placed.get(model)

@@ -110,7 +110,8 @@ class ModelWarnings:
 
     def note(self, attempt: Attempt, knowledge: Knowledge) -> None:
         """Take an attempt that is about to be sent."""
-        place = place_name(attempt.target)
+        provider = attempt.target.provider
+        place = provider.place, provider.row.dialect, attempt.target.model
         if place not in self._used and len(self._used) < _MOST_WARNED:
             self._used.add(place)
             _warn_of_shutdown(attempt, knowledge)
@@ -330,8 +331,7 @@ class ModelFacts:
 
     def note_answered(self, attempt: Attempt, tenant: str, request: Request) -> None:
         """Take that an attempt of a tenant's request was answered, for lessons that it proves or disproves."""
-        if attempt.teaches or self.lessons.kept:
-            self.lessons.note_answered(attempt, tenant, lambda: request_shape(request))
+        self.lessons.note_answered(attempt, tenant, lambda: request_shape(request))
 
     def learn_start(self, target: Target, off: bool, seen: SeenStart | None, tenant: str = "") -> None:
         """Keep how a tenant's reply began, to a request that asked for no thinking (`off`) or to another; None: that holds no more."""
