@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -367,8 +367,14 @@ def without_refused_state(draft: Draft, attempt: Attempt, refusal: UpstreamRefus
     model is asked not to think. Each of these is done once.
     """
     rules, request = draft.rules, draft.request
-    words = f"{refusal.message} {refusal.hint} {refusal.param or ''} {_as_json(refusal.detail)}"
-    found = rules.refusal_of_state(words, refusal.upstream_code or "") if refusal.status in (400, 422) else None
+    if refusal.status not in (400, 422):
+        return None
+    try:
+        detail = msgspec.json.encode(refusal.detail).decode() if refusal.detail else ""
+    except (msgspec.MsgspecError, TypeError, RecursionError):
+        detail = ""
+    words = f"{refusal.message} {refusal.hint} {refusal.param or ''} {detail}"
+    found = rules.refusal_of_state(words, refusal.upstream_code or "")
     if found is None:
         return None
     provider = draft.target.provider
@@ -574,11 +580,3 @@ def with_own_headers(wire: WireRequest, request: Request, spoken: str) -> WireRe
     else:
         own = {name: program[name] for name in TRACE_HEADERS if name in program}
     return msgspec.structs.replace(wire, headers={**wire.headers, **own}) if own else wire
-
-
-def _as_json(detail: Any) -> str:
-    """Return a provider's error object as JSON; empty where there is none."""
-    try:
-        return msgspec.json.encode(detail).decode() if detail else ""
-    except (msgspec.MsgspecError, TypeError, RecursionError):
-        return ""

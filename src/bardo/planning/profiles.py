@@ -18,8 +18,8 @@ from bardo.planning.route import Target
 from bardo.routing.profiles import LOCKED
 from bardo.values.blocks import Carried, TextBlock, UnknownBlock
 from bardo.values.degradation import Degradation
-from bardo.values.profile import InferenceProfile, ResponseSchema
-from bardo.values.request import BardoOptions, Message, OutputFormat, ReasoningPolicy, Request, Sampling, Tool
+from bardo.values.profile import InferenceProfile
+from bardo.values.request import BardoOptions, OutputFormat, ReasoningPolicy, Request, Sampling, Tool
 
 PER_TARGET = ("prompt_cache_key", "cache_control", "web_search", "tee_mode", "predicted_output")
 """The fields that are settled for each provider."""
@@ -39,7 +39,11 @@ def apply_profile(request: Request) -> Request:
     merge = _ProfileMerge(request, locked=request.options.profile_locked)
     sampling = merge.sampling(profile)
     merge.plain("max_output_tokens", profile.max_tokens, "max_tokens")
-    merge.value("output_format", profile.response_schema, "response_format", _format_of)
+    schema = profile.response_schema
+    if schema is not None:
+        form = OutputFormat(mode="json_schema", name=schema.name, schema=schema.schema, strict=schema.strict)
+        if merge.holds(request.output_format, form, "response_format", shown=lambda one: one.name or one.mode):
+            merge.fields["output_format"] = form
     options = merge.reasoning(profile)
     # The effort stays, so that a model without a control of its thinking is told in words.
     left = {name: getattr(profile, name) for name in (*PER_TARGET, "reasoning_effort", "visible_thinking")}
@@ -74,11 +78,6 @@ class _ProfileMerge:
         if wanted is not None and self.holds(getattr(self.request, name), wanted, what):
             self.fields[name] = wanted
 
-    def value(self, name: str, wanted: Any, what: str, form: Callable[[Any], Any]) -> None:
-        """Settle a field of the request that has a form of its own; what is shown of both is the name."""
-        if wanted is not None and self.holds(getattr(self.request, name), form(wanted), what, shown=_name_of):
-            self.fields[name] = form(wanted)
-
     def sampling(self, profile: InferenceProfile) -> Sampling:
         """Return the sampling of the request with that of the profile."""
         own = self.request.sampling
@@ -101,7 +100,7 @@ class _ProfileMerge:
             options = msgspec.structs.replace(options, omit_reasoning=True)
         if wanted is None:
             return options
-        if said is not None and not _same(said, wanted):
+        if said is not None and (said.mode, said.effort, said.budget) != (wanted.mode, wanted.effort, wanted.budget):
             if not self.locked or profile.reasoning_effort is None:
                 return self._shown(options, said, profile.visible_thinking)
             self.degraded.append(Degradation("reasoning", asked=_word(said), sent=_word(wanted), why=LOCKED))
@@ -123,20 +122,8 @@ def _policy_of(profile: InferenceProfile) -> ReasoningPolicy | None:
     return ReasoningPolicy(mode="auto", visible=True) if visible else None
 
 
-def _same(one: ReasoningPolicy, other: ReasoningPolicy) -> bool:
-    return (one.mode, one.effort, one.budget) == (other.mode, other.effort, other.budget)
-
-
 def _word(policy: ReasoningPolicy) -> str | int:
     return policy.effort or policy.budget or policy.mode
-
-
-def _format_of(schema: ResponseSchema) -> OutputFormat:
-    return OutputFormat(mode="json_schema", name=schema.name, schema=schema.schema, strict=schema.strict)
-
-
-def _name_of(wanted: OutputFormat) -> str:
-    return wanted.name or wanted.mode
 
 
 class TargetFields(NamedTuple):
@@ -215,13 +202,17 @@ def _hosted(name: str, target: Target) -> HostedForm | None:
 
 def _marked(request: Request, name: str, form: FieldForm, value: Any) -> Request:
     """Return the request with a marker behind its system prompt; one that the caller marked stays as it is."""
-    if (
-        name in request.extra
-        or any(_holds(name, message) for message in request.messages)
-        or _tools_hold(name, request)
-    ):
+    blocks = [block for message in request.messages for block in message.blocks if not isinstance(block, UnknownBlock)]
+    carried = [one.carried for one in (*blocks, *request.tools)]
+    if name in request.extra or any(one is not None and name in one.fields for one in carried):
         return request
-    last = max((place for place, message in enumerate(_system(request)) if _is_text(message)), default=None)
+    last: int | None = None
+    for place, message in enumerate(request.messages):
+        if message.role != "system":
+            break
+        end = message.blocks[-1] if message.blocks else None
+        if isinstance(end, TextBlock) and end.carried is None:
+            last = place
     if last is None:
         return request
     message = request.messages[last]
@@ -230,31 +221,6 @@ def _marked(request: Request, name: str, form: FieldForm, value: Any) -> Request
     marked = msgspec.structs.replace(block, carried=Carried(form.marker, {name: value}))
     changed = msgspec.structs.replace(message, blocks=(*message.blocks[:-1], marked))
     return msgspec.structs.replace(request, messages=(*request.messages[:last], changed, *request.messages[last + 1 :]))
-
-
-def _system(request: Request) -> Iterator[Message]:
-    """Yield the messages of the system that head a prompt."""
-    for message in request.messages:
-        if message.role != "system":
-            return
-        yield message
-
-
-def _is_text(message: Message) -> bool:
-    last = message.blocks[-1] if message.blocks else None
-    return isinstance(last, TextBlock) and last.carried is None
-
-
-def _holds(name: str, message: Message) -> bool:
-    return any(not isinstance(block, UnknownBlock) and _carries(name, block.carried) for block in message.blocks)
-
-
-def _tools_hold(name: str, request: Request) -> bool:
-    return any(_carries(name, tool.carried) for tool in request.tools)
-
-
-def _carries(name: str, carried: Carried | None) -> bool:
-    return carried is not None and name in carried.fields
 
 
 def _shown(asked: Any) -> Any:

@@ -36,6 +36,7 @@ _KEPT_LETTERS = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ
     range(128, 256)
 )
 _DROPPED = bytes(letter for letter in range(256) if letter not in _KEPT_LETTERS)
+_TAIL = re.compile(r": +")
 _SENTENCE_END = re.compile(r"(?<=[.;!?])\s+|[\r\n]+")
 _QUOTE = re.compile(r"""(?<![\w'"`])(['"`])(.{8,1000}?)\1(?!\w)""", re.DOTALL)
 _NUMBER = re.compile(r"(?<![\w.])\d{2,12}(?![\w.]*\w)")
@@ -54,7 +55,11 @@ class ProviderWords:
     def text(self) -> str:
         """What the provider says, with an ellipsis in place of each quotation of the request."""
         said = _said(self._refusal)[:_LONGEST]
-        tails = [one[place:] for one in _SENTENCE_END.split(said) for place in _tail_places(one)]
+        tails = [
+            one[place:]
+            for one in _SENTENCE_END.split(said)
+            for place in (0, *(tail.end() for tail in _TAIL.finditer(one)))
+        ]
         for phrase in dict.fromkeys((*(found[2] for found in _QUOTE.finditer(said)), *tails)):
             if self.quotes(phrase):
                 said = said.replace(phrase, "…")
@@ -62,7 +67,8 @@ class ProviderWords:
 
     def quotes(self, phrase: str) -> bool:
         """Whether some words of the text stand in the request too, so that nobody knows whose they are."""
-        if not _is_phrase(phrase):
+        if len(phrase.split(None, 2)) < 2 or len(_letters(phrase)) < _LEAST_QUOTED:
+            # It is no more than a name or a number.
             return False
         self._left -= len(self._body)
         request = self._request_letters if self._left > 0 else None
@@ -149,15 +155,6 @@ def _texts(value: Any) -> list[str]:
         said = [f'"loc": {msgspec.json.encode(place).decode()}'] if place else []
         return [*said, *(text for text in (value.get("msg"), value.get("type")) if isinstance(text, str))]
     return [text for one in value[:16] for text in _texts(one)] if isinstance(value, list) else []
-
-
-def _tail_places(sentence: str) -> list[int]:
-    return [0, *(found.end() for found in re.finditer(r": +", sentence))]
-
-
-def _is_phrase(text: str) -> bool:
-    """Whether a text is more than a name or a number."""
-    return len(text.split(None, 2)) > 1 and len(_letters(text)) >= _LEAST_QUOTED
 
 
 def _letters(text: str) -> bytes:
@@ -358,7 +355,9 @@ def is_about_content(refusal: UpstreamRefused) -> bool:
     """Whether a provider refuses what the prompt says."""
     if refusal.status >= 500 or refusal.status == 429:
         return False
-    return _says(refusal, _CONTENT_WORDS) or _is_moderated(refusal.detail)
+    metadata = refusal.detail.get("metadata") if isinstance(refusal.detail, dict) else None
+    is_moderated = isinstance(metadata, dict) and any(metadata.get(name) for name in _MODERATED)
+    return is_moderated or _says(refusal, _CONTENT_WORDS)
 
 
 def _says(refusal: UpstreamRefused, words: re.Pattern[str]) -> bool:
@@ -374,11 +373,6 @@ def _reason(detail: Any) -> str:
         if isinstance(reason, str):
             return reason
     return ""
-
-
-def _is_moderated(detail: Any) -> bool:
-    metadata = detail.get("metadata") if isinstance(detail, dict) else None
-    return isinstance(metadata, dict) and any(metadata.get(name) for name in _MODERATED)
 
 
 _TRANSIENT = frozenset({409, 425, 500, 502, 503, 504, 520, 521, 522, 523, 525, 527, 529, 530})
@@ -462,15 +456,11 @@ def error_to_tell(errors: Sequence[BardoError]) -> BardoError:
 def _may_mend_itself(failed: FailedAttempt, policy: FailoverPolicy) -> bool:
     """Whether the same target may answer a moment later. One that was too slow, or asks to wait, is asked again only without others."""
     error = failed.error
-    if _is_too_slow(error):
+    if isinstance(error, UpstreamTimeout) or (isinstance(error, UpstreamRefused) and error.status in _TOO_SLOW):
         return failed.alone and failed.seconds < policy.patient_seconds
     if isinstance(error, UpstreamRefused):
         return error.status in _TRANSIENT or (failed.alone and _is_rate_limit(error))
     return isinstance(error, Unreachable | BrokenStream | EmptyReply)
-
-
-def _is_too_slow(error: BardoError) -> bool:
-    return isinstance(error, UpstreamTimeout) or (isinstance(error, UpstreamRefused) and error.status in _TOO_SLOW)
 
 
 def _is_rate_limit(error: BardoError) -> bool:

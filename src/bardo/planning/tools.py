@@ -339,17 +339,15 @@ def _typed(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return {"anyOf": [{"type": kind} for kind in _ANY_KINDS]} if schema is True else schema
     inner = {
-        name: value if name == "additionalProperties" and value in (True, False, {}) else _with_typed(name, value)
+        name: value
+        if name == "additionalProperties" and value in (True, False, {})
+        else with_parts({name: value}, _typed)[name]
         for name, value in schema.items()
         if not (name == "items" and value in (True, {}))
     }
     if any(name in schema for name in ("type", "anyOf", "$ref")):
         return inner
     return {**inner, "anyOf": [{"type": kind} for kind in _ANY_KINDS]}
-
-
-def _with_typed(name: str, value: Any) -> Any:
-    return with_parts({name: value}, _typed)[name]
 
 
 def _form_of(schema: dict[str, Any], shape: RequestShape) -> ToolForm:

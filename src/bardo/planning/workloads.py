@@ -82,14 +82,13 @@ def _at(workload: Workload, pressure: SubsystemPressure, vitality: float) -> Wor
         workload,
         intent=pressure.intent_at(workload.intent, vitality),
         profile=None if profile is None else pressure.profile_at(profile, vitality),
-        route=tuple([_step_at(step, pressure, vitality) for step in workload.route]),
+        route=tuple(
+            [
+                msgspec.structs.replace(step, effort=pressure.effort_at(step.effort, vitality)) if step.effort else step
+                for step in workload.route
+            ]
+        ),
     )
-
-
-def _step_at(step: RouteStep, pressure: SubsystemPressure, vitality: float) -> RouteStep:
-    if not step.effort:
-        return step
-    return msgspec.structs.replace(step, effort=pressure.effort_at(step.effort, vitality))
 
 
 def _changes(before: Workload, after: Workload, request: Request, why: str) -> Iterator[Degradation]:
@@ -426,16 +425,12 @@ def _turns(messages: Sequence[Message]) -> list[dict[str, str]]:
         if left <= 0:
             turns.append({"role": "system", "text": "[earlier turns are left out]"})
             break
-        text = _bounded(_text(message), left)
+        text = _bounded("\n\n".join(text for block in message.blocks if (text := _text_of(block))), left)
         left -= len(text)
         turns.append({"role": message.role, "text": text})
     if said:
         turns.append({"role": "system", "text": _bounded(said, _MOST_SYSTEM)})
     return turns[::-1]
-
-
-def _text(message: Message) -> str:
-    return "\n\n".join(text for block in message.blocks if (text := _text_of(block)))
 
 
 def _text_of(block: object) -> str:
