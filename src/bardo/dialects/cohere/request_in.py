@@ -41,7 +41,7 @@ from bardo.values.wire import Arrival
 
 _READ = frozenset(field.name for field in msgspec.structs.fields(wire.Request))
 _APART = ("model", "bardo")
-_INNER = {("response_format",): {"type", "json_schema", "schema"}}
+_INNER: dict[tuple[str, ...], set[str]] = {("response_format",): {"type", "json_schema", "schema"}}
 """What is read inside it."""
 
 
