@@ -77,9 +77,10 @@ def test_a_call_ends_by_the_deadline_of_its_client(client: str, stream: bool) ->
         assert running.log.of_model("deepseek/m").outcome == "error"
 
 
-def test_the_shorter_of_two_deadlines_holds() -> None:
+@pytest.mark.parametrize("bardo", [{"deadline_seconds": 300}, {}], ids=["a longer one", "none"])
+def test_the_deadline_of_the_operator_holds_whatever_the_client_says(bardo: dict[str, object]) -> None:
     with house([Watched("deepseek", silent_first=True)], failover=settings(deadline_seconds=0.4)) as running:
-        answer = ask(running.address, "openai_chat", "deepseek/m", bardo={"deadline_seconds": 300})
+        answer = ask(running.address, "openai_chat", "deepseek/m", bardo=bardo)
         assert "0.4 s" in refusal("openai_chat", answer)
 
 
