@@ -281,7 +281,7 @@ def _same(name: str, before: Settings, now: Settings) -> bool:
 
 
 def _sharing(settings: Settings, keeper: HealthKeeper, environment: Mapping[str, str] | None) -> HealthSharing | None:
-    """Return what shares health with other gateways; None where that is not wanted: without it nothing of this is loaded."""
+    """Return what shares health with other gateways, or None if that is not wanted: without it nothing of this is loaded."""
     if not is_shared(settings.health):
         return None
     from bardo.services.facts.health_sharing import open_sharing
@@ -290,7 +290,7 @@ def _sharing(settings: Settings, keeper: HealthKeeper, environment: Mapping[str,
 
 
 def open_log(settings: Settings, environment: Mapping[str, str] | None = None) -> LogWriter | None:
-    """Return the log's writer, or None where the log is off."""
+    """Return the log's writer, or None if the log is off."""
     if not settings.log.enabled:
         return None
     from bardo.adapters.stores.log import LogWriter
@@ -299,7 +299,7 @@ def open_log(settings: Settings, environment: Mapping[str, str] | None = None) -
 
 
 def _retention(settings: Settings, environment: Mapping[str, str] | None) -> LogKeeper | None:
-    """Return what removes old calls; None where all are kept."""
+    """Return what removes old calls, or None if all are kept."""
     log = settings.log
     return (
         LogKeeper(log_path(settings, environment), log.retention_days) if log.enabled and log.retention_days else None
@@ -307,7 +307,7 @@ def _retention(settings: Settings, environment: Mapping[str, str] | None) -> Log
 
 
 def _episodes(settings: Settings, environment: Mapping[str, str] | None) -> MemoryWriter | None:
-    """Return what keeps the thinking of calls; None where the operator does not want it: without it nothing of this is loaded."""
+    """Return what keeps the thinking of calls, or None if the operator does not want it: without it nothing of this is loaded."""
     if not settings.memory.enabled:
         return None
     from bardo.adapters.stores.memory.store import open_writer
@@ -325,7 +325,7 @@ def _load_learned(settings: Settings) -> LearnedRouting | None:
 
 
 def _payments(settings: Settings, transport: Transport, environment: Mapping[str, str] | None) -> Payments | None:
-    """Return what pays for calls; None where no wallet is named: without one nothing of this is loaded."""
+    """Return what pays for calls, or None if no wallet is named: without one nothing of this is loaded."""
     if not settings.payments.wallet_key_env:
         return None
     from bardo.services.payments.wallet import open_payments
@@ -335,7 +335,7 @@ def _payments(settings: Settings, transport: Transport, environment: Mapping[str
 
 
 def _telemetry(settings: Settings) -> Telemetry | None:
-    """Return what tells monitoring systems of calls; None where nobody is told: without it nothing of this is loaded."""
+    """Return what tells monitoring systems of calls, or None if nobody is told: without it nothing of this is loaded."""
     if not settings.telemetry.metrics and not settings.telemetry.otlp:
         return None
     from bardo.services.telemetry.telemetry import open_telemetry
@@ -410,7 +410,7 @@ def assemble(
 ) -> Assembly:
     """Return the engine that `settings` describe. A `transport` that is given stays the caller's to close.
 
-    `accounts` are the keys of clients with their limits, None where no keys are asked for. `for_clients`: calls come from others than the
+    `accounts` are the keys of clients with their limits, or None if no keys are asked for. `for_clients`: calls come from others than the
     operator, and choose only what is allowed to them.
 
     `before` is the engine of an earlier configuration, which goes on with its open calls: what it holds is shared with it, and closed by
@@ -641,7 +641,7 @@ def open_memory(
 
 
 def _pings(settings: Settings, services: Services) -> HealthPings | None:
-    """Return what pings providers; None where the operator does not want it."""
+    """Return what pings providers, or None if the operator does not want it."""
     if not settings.health.ping:
         return None
     from bardo.services.facts.health_pings import HealthPings

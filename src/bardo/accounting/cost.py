@@ -136,7 +136,7 @@ class PriceList:
         self._globs = [row for row in self.rows if not _is_exact(row)]
 
     def find(self, providers: Sequence[str], model: str, day: str) -> PriceRow | None:
-        """Return the row about a model at a provider, which goes by any of the ids, on a day (ISO date); None where there is none."""
+        """Return the row about a model at a provider, which goes by any of the ids, on a day (ISO date), or None if there is none."""
         name = plain_id(model)
         rows = (*self._exact.get(name, ()), *self._globs)
         fitting = [row for row in rows if row.valid_from <= day and _is_about(row, providers, name)]
@@ -148,7 +148,7 @@ class PriceList:
 
 
 def price_of(row: PriceRow, source: str) -> Price | None:
-    """Return the price that a row gives; None where it says that the price is not known."""
+    """Return the price that a row gives, or None if it says that the price is not known."""
     if row.input is None:
         return None
     usual = Schedule(rates=_rates(row), tiers=tuple(_tier(tier, row) for tier in sorted(row.tiers, key=_above)))
@@ -268,7 +268,7 @@ class PriceTable(msgspec.Struct, frozen=True):
     sellers: dict[str, tuple[TableModel, ...]]
 
     def find(self, seller: str, model: str, day: str, minute: int) -> Price | None:
-        """Return the price of a model on a seller's list on a day (ISO date) and minute of it; None where it is not on the list."""
+        """Return the price of a model on a seller's list on a day (ISO date) and minute of it, or None if it is not on the list."""
         name = model.lower()
         for row in self.sellers.get(seller, ()):
             if row.fits(name):
@@ -284,7 +284,7 @@ def price_table() -> PriceTable:
 
 
 def listed_price(provider: str, model: str, day: str, minute: int) -> Price | None:
-    """Return the price of a model at a provider (the id of its row) by the table; None where it does not stand there."""
+    """Return the price of a model at a provider (the id of its row) by the table, or None if it does not stand there."""
     row = _list_of(provider)
     if row is None:
         return None
@@ -406,7 +406,7 @@ _USUAL_RATES = Rates(input=100, cache_read=10, cache_write=125, output=400)
 
 
 _Line: TypeAlias = tuple[Cause, int, int | None]
-"""What tokens are a part of, how many they are, and what they cost per million; None where nobody knows."""
+"""What tokens are a part of, how many they are, and what they cost per million, or None if nobody knows."""
 
 
 def cost_of(price: Price | None, usage: Usage, *, batch: bool = False) -> CallCost:
@@ -458,7 +458,7 @@ def step_by_step(price: Price, usage: Usage, *, batch: bool = False) -> CallCost
 
 
 def estimate(price: Price | None, input_tokens: int | None, most_output_tokens: int | None) -> int | None:
-    """Return the nano-dollars of a call that gives all tokens it may, nothing of it cached; None where that is not known."""
+    """Return the nano-dollars of a call that gives all tokens it may, nothing of it cached, or None if that is not known."""
     if price is None or input_tokens is None or most_output_tokens is None:
         return None
     if price.plain is not None and input_tokens <= price.plain.most_input:
@@ -483,7 +483,7 @@ def _billed(usage: Usage) -> Usage:
 
 
 def _parts(schedule: Schedule, usage: Usage) -> dict[Cause, int] | None:
-    """Return millionths of nano-dollars by cause; None where a rate that is needed is not known."""
+    """Return millionths of nano-dollars by cause, or None if a rate that is needed is not known."""
     parts: dict[Cause, int] = {}
     for cause, tokens, rate in _lines(usage, _rates_of(schedule, usage)):
         if tokens and rate is None:
@@ -538,7 +538,7 @@ def _output_lines(usage: Usage, details: UsageDetails, rates: Rates) -> Iterator
 
 
 def _saved(schedule: Schedule, usage: Usage) -> int | None:
-    """Return what the cache saved, beside the same tokens as plain input; None where the provider counts no cache."""
+    """Return what the cache saved, beside the same tokens as plain input, or None if the provider counts no cache."""
     if usage.cached_input_tokens is None and usage.cache_write_tokens is None:
         return None
     plain = msgspec.structs.replace(usage, cached_input_tokens=None, cache_write_tokens=None)

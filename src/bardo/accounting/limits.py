@@ -151,7 +151,7 @@ class LeasedUsage(NamedTuple):
 
 
 def leased(want: LeaseRequest, total: int) -> int | None:
-    """Return how much of a limit is leased where all processes hold or used `total` of it; None where too little is left."""
+    """Return how much of a limit is leased where all processes hold or used `total` of it, or None if too little is left."""
     free = want.limit - total
     return None if want.need > free else min(free, want.most)
 
@@ -260,7 +260,7 @@ class Allowance:
         self._until = 0.0
 
     def take(self, demand: Demand, now: float) -> Reservation | None:
-        """Take what one call needs, None where the leases have too little of it."""
+        """Take what one call needs, or None if the leases have too little of it."""
         if now >= self._until:
             return None
         requests, tokens, slots, *budgets = self._current
@@ -362,7 +362,7 @@ class Allowance:
         }
 
     def spare_nanos(self) -> int | None:
-        """Return about how much money is left for all processes, below 0 where too much was used; None where that is not limited."""
+        """Return about how much money is left for all processes, below 0 where too much was used, or None if that is not limited."""
         spare = None
         for (name, limit), gauge in zip(self.limits.named(), self._current, strict=True):
             if name in MONEY and limit is not None and gauge is not None and name in self.left:
@@ -406,7 +406,7 @@ class Allowance:
 
 
 def _need(name: LimitName, demand: Demand) -> int | None:
-    """Return what a call needs of a limit, None where it needs nothing of it and is not to be stopped by it."""
+    """Return what a call needs of a limit, or None if it needs nothing of it and is not to be stopped by it."""
     if name == "requests_per_minute":
         return demand.requests
     if name == "tokens_per_minute":

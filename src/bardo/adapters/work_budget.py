@@ -52,7 +52,7 @@ class WorkBudget:
 
 
 CURRENT: ContextVar[WorkBudget | None] = ContextVar("work_of_layers", default=None)
-"""The budget of the request on which a layer works; None where its work is not counted. A thread has that of who waits for it."""
+"""The budget of the request on which a layer works, or None if its work is not counted. A thread has that of who waits for it."""
 
 
 def run_counted(work: Callable[[], Result]) -> Result:

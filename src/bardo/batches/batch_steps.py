@@ -139,7 +139,7 @@ class BatchSteps:
                 await asyncio.to_thread(self._store.put_job, replace(job, state="collected"))
 
     async def _run(self, batch: BatchRecord, chance: float) -> float | None:
-        """Take the jobs of a batch on, and the items that are sent one by one; return when more is due, None where all have ended."""
+        """Take the jobs of a batch on, and the items that are sent one by one; return when more is due, or None if all have ended."""
         now = self._clock()
         stop = _stop_of(batch, now)
         due: list[float] = []

@@ -124,7 +124,7 @@ class BatchStore:
     # Leases
 
     def lease(self, owner: str, now: float, seconds: float) -> BatchRecord | None:
-        """Take a batch that is due and that nobody works at; None where there is none."""
+        """Take a batch that is due and that nobody works at, or None if there is none."""
         due = (batches.c.over.is_(False), batches.c.due_at <= now, batches.c.lease_until <= now)
         wanted = select(batches.c.id, batches.c.record).where(*due).order_by(batches.c.due_at).limit(1)
         with transaction(self._engine) as connection:
@@ -149,7 +149,7 @@ class BatchStore:
             connection.execute(update(batches).where(*own).values(owner="", lease_until=0.0, due_at=due))
 
     def next_due(self) -> float | None:
-        """Return when the next batch is to be looked at; None where all are over."""
+        """Return when the next batch is to be looked at, or None if all are over."""
         wanted = select(func.min(func.max(batches.c.due_at, batches.c.lease_until)))
         if self._engine.dialect.name != "sqlite":
             wanted = select(func.min(func.greatest(batches.c.due_at, batches.c.lease_until)))

@@ -49,7 +49,7 @@ class FileStore:
         return True
 
     def find(self, tenant: str, file_id: str, now: float) -> FileRecord | None:
-        """Return a tenant's file; None where there is none, or no longer."""
+        """Return a tenant's file, or None if there is none, or no longer."""
         wanted = select(files).where(files.c.id == file_id, files.c.tenant == tenant, files.c.state == "ready")
         with transaction(self._engine) as connection:
             row = connection.execute(wanted.where(_alive(now))).first()

@@ -60,7 +60,7 @@ class ItemPlanner:
         self._runs_alone = runs_alone
 
     async def plan(self, item: ItemRequest, batch: BatchRecord) -> PlannedItem | None:
-        """Return where an item goes; None where bardo sends it by itself. Raises BardoError where it goes nowhere."""
+        """Return where an item goes, or None if bardo sends it by itself. Raises BardoError where it goes nowhere."""
         if self._services.provider_ids is not None:
             await self._services.provider_ids.check(item.request, batch.tenant)
         if isinstance(item, EmbedItem):
@@ -101,7 +101,7 @@ class ItemPlanner:
         return after, layers.kept(after.degraded[len(request.degraded) :])
 
     def _at(self, target: Target, request: Request, route: RouteRecord | None) -> PlannedItem | None:
-        """Return an item as one target gets it; None where none of its endpoints takes batches."""
+        """Return an item as one target gets it, or None if none of its endpoints takes batches."""
         row = batch_row(target.provider.row)
         assert row is not None
         knowledge = knowledge_of(self._services, target)

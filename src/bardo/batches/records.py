@@ -70,7 +70,7 @@ class BatchRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def key_id(self) -> str | None:
-        """The id of the key that pays; None where no keys are asked for."""
+        """The id of the key that pays, or None if no keys are asked for."""
         return None if self.account is None else self.account.id
 
     @property
@@ -120,7 +120,7 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
 class ItemResult(msgspec.Struct, frozen=True, kw_only=True):
     """What became of one item: a body in the client's dialect, and beside it what bardo tells of the call.
 
-    `status` is None where there was no reply; `code` and `message` say why then.
+    `status` is None if there was no reply; `code` and `message` say why then.
     """
 
     request_id: str = ""

@@ -158,7 +158,7 @@ class ResultReader:
         return _ended(item, "succeeded", result, row)
 
     def _layers(self, item: ItemRecord, request: Request, batch: BatchRecord) -> CallLayers | None:
-        """Return the layers that worked on an item before it was sent; None where there were none."""
+        """Return the layers that worked on an item before it was sent, or None if there were none."""
         pipeline, kept = self._services.pipeline, kept_layers(item)
         if kept is None:
             return None
@@ -282,7 +282,7 @@ def _ended(item: ItemRecord, state: ItemState, result: ItemResult, row: LogRow) 
 
 
 def kept_layers(item: ItemRecord) -> PendingLayers | None:
-    """Return what was kept of the layers that worked on an item; None where there were none."""
+    """Return what was kept of the layers that worked on an item, or None if there were none."""
     return None if item.layers is None else msgspec.msgpack.decode(item.layers, type=PendingLayers)
 
 
@@ -384,7 +384,7 @@ class BatchPrices(PriceBook):
         self._book = book
 
     def price(self, provider: Provider, model: str, now: float) -> Price | None:
-        """Return what a model costs, with its price in batches; None where that is not known."""
+        """Return what a model costs, with its price in batches, or None if that is not known."""
         price = self._book.price(provider, model, now)
         row = batch_row(provider.row)
         if price is None or row is None or BATCH in price.variants:

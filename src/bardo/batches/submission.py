@@ -156,7 +156,7 @@ def item_key(job: JobRecord, place: int) -> str:
 
 
 def place_of_key(job: JobRecord, key: str) -> int | None:
-    """Return the place of the item that a provider names by our id; None where it is none of this job."""
+    """Return the place of the item that a provider names by our id, or None if it is none of this job."""
     own, _, place = key.rpartition("-")
     return int(place) if own == job.id and place.isascii() and place.isdigit() else None
 

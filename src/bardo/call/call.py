@@ -88,7 +88,7 @@ class CallAttempts:
 
     @property
     def last_target(self) -> Target | None:
-        """Where the last attempt went; None where there is none yet."""
+        """Where the last attempt went, or None if there is none yet."""
         return self._sent[-1].target if self._sent else None
 
     def send(self, target: Target, *, cause: AttemptCause, why: str = "", key: str = "") -> SentAttempt:
@@ -217,7 +217,7 @@ def new_request_id(now: float) -> str:
 
 
 def subsystem_of(request: Request, attempt: Attempt | None) -> str | None:
-    """Return which part of an agent, or which workload, asked; None where the request does not tell."""
+    """Return which part of an agent, or which workload, asked, or None if the request does not tell."""
     if attempt is not None and attempt.route is not None and (workload := attempt.route.fields.get("workload")):
         return str(workload)
     intent = request.options.intent
@@ -235,7 +235,7 @@ class Call:
     logged = False
     """Whether its row was made."""
     first_byte: float | None = None
-    """After how many seconds its reply began; None where none has."""
+    """After how many seconds its reply began, or None if none has."""
     key_label = ""
     """The label of the key of the latest attempt, empty where its provider has no more than one."""
     _conversation: bytes | None = None
@@ -283,7 +283,7 @@ class Call:
 
     @property
     def details(self) -> CallDetails | None:
-        """What telemetry is told of the call; None where nobody is told."""
+        """What telemetry is told of the call, or None if nobody is told."""
         telemetry = self.services.telemetry
         return None if telemetry is None else telemetry.details(self.request_id)
 

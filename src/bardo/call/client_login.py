@@ -74,7 +74,7 @@ class ClientLogin:
 
 
 def login_of_headers(fields: Mapping[str, str], *, gateway_key: str = "") -> ClientLogin | None:
-    """Return the login in the headers of a request; None where there is none beside the gateway's own key."""
+    """Return the login in the headers of a request, or None if there is none beside the gateway's own key."""
     found = {
         name: value
         for name in CREDENTIAL_HEADERS

@@ -77,7 +77,7 @@ class AnswerStepRunner:
     """
 
     unfinished: Usage | None = None
-    """What all replies used up to a further one that did not come to its end; None where none broke."""
+    """What all replies used up to a further one that did not come to its end, or None if none broke."""
     _open: tuple[SentAttempt, Usage, UpstreamReply | None] | None = None
     """The attempt at a further reply that has not ended, what the replies before it used, and the further one before it."""
 
@@ -248,7 +248,7 @@ def keep_episode(
 def reply_to_keep(
     recorded: RecordedReply | None, call: Call, target: Target, answer: ReplyAnswer | None, *, streamed: bool
 ) -> KeptReply | None:
-    """Return the reply of a call as it came, for a layer that keeps it: None where it is too long, or is not what the client got."""
+    """Return the reply of a call as it came, for a layer that keeps it: None if it is too long, or is not what the client got."""
     layers = call.layers
     body = None if recorded is None or layers is None or not layers.most_bytes else recorded.body
     if layers is None or recorded is None or not body or len(body) > layers.most_bytes or layers.changes_reply:

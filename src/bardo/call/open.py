@@ -55,13 +55,13 @@ class CallOptions(NamedTuple):
     most_text: int | None
     account: Account | None = None
     judge: Judge | None = None
-    """Who is asked whether the answer is right; None where nobody is."""
+    """Who is asked whether the answer is right, or None if nobody is."""
     judges: bool = False
     """Whether this is the call by which a judge is asked: it is no further request of the client."""
     local: LocalAnswer | None = None
-    """The answer of an agent's tick that needs no model; None where one is asked."""
+    """The answer of an agent's tick that needs no model, or None if one is asked."""
     refused: BardoError | None = None
-    """Why nothing is sent; None where the call may go on."""
+    """Why nothing is sent, or None if the call may go on."""
     login: ClientLogin | None = None
     """The client's own credential, for providers that ask for one."""
     is_first: bool = True
@@ -391,7 +391,7 @@ Opener = Callable[[UpstreamReply], Coroutine[Any, Any, None]]
 
 
 def hedge_after(latency: Latency, *, stream: bool) -> float | None:
-    """Return after how many seconds a target is slower than in 95 of 100 of its calls; None where too few were made to say."""
+    """Return after how many seconds a target is slower than in 95 of 100 of its calls, or None if too few were made to say."""
     found = latency.first_token_p95_ms if stream else latency.p95_ms
     return None if found is None else found / 1000
 
@@ -472,7 +472,7 @@ class AttemptLoop:
     """Makes the attempts of one call until one is answered. `deadline` is in seconds since the call began.
 
     `size` is by what size the work at its request is done.
-    `hedge` returns an exchange at the targets after the first, for a reason that it is given; None where nothing is hedged.
+    `hedge` returns an exchange at the targets after the first, for a reason that it is given, or None if nothing is hedged.
     """
 
     __slots__ = (
@@ -565,7 +565,7 @@ class AttemptLoop:
                 self._recovery.note(error)
 
     def _second(self, slow: Target, seconds: float) -> UpstreamReply | None:
-        """Return the attempt that is made beside a slow one; None where no other target can express the request."""
+        """Return the attempt that is made beside a slow one, or None if no other target can express the request."""
         assert self._hedge is not None
         why = f"{slow.provider.place} had not begun to answer after {seconds:g} s, as it does in 95 of 100 calls"
         exchange = self._hedge(why)
@@ -595,7 +595,7 @@ class AttemptLoop:
             raise allowed.late from None
 
     def _allowed(self, attempt: Attempt) -> _Allowed | None:
-        """Return how long an attempt may take to begin; None where nothing bounds it here."""
+        """Return how long an attempt may take to begin, or None if nothing bounds it here."""
         provider, left = attempt.target.provider.id, self._recovery.time_left
         token = self._services.failover.first_token(provider) if self._live.request.stream else None
         if token is not None and token <= left:
@@ -634,7 +634,7 @@ class AttemptLoop:
         return following is not None and following.provider.id == target.provider.id
 
     def _following(self, problem: BardoError) -> Attempt | None:
-        """Return the next attempt after one that failed; None where there is none, or no time for it."""
+        """Return the next attempt after one that failed, or None if there is none, or no time for it."""
         if not self._recovery.has_time:
             return None
         try:

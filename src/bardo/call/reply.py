@@ -126,7 +126,7 @@ class LiveReply:
     stale_seconds: float | None = None
     """How old the reply is that is given because nobody answered; None of one that came now."""
     verdict: str | None = None
-    """What became of the thinking that was asked for, by the call's receipt; None where none was made."""
+    """What became of the thinking that was asked for, by the call's receipt, or None if none was made."""
     _stale_place: StalePlace | None = None
     _verification: Verification | None = None
     _is_judged = False
@@ -183,7 +183,7 @@ class LiveReply:
 
     @property
     def answer(self) -> ReplyAnswer | None:
-        """What does the steps that end the reply; None where it ends by itself."""
+        """What does the steps that end the reply, or None if it ends by itself."""
         return None if self._upstream is None else self._upstream.answer
 
     @property
@@ -596,7 +596,7 @@ class LiveReply:
 
     @property
     def _provenance(self) -> Provenance | None:
-        """How a typed answer came about; None where none was asked for, or none was due in this turn."""
+        """How a typed answer came about, or None if none was asked for, or none was due in this turn."""
         return None if self.answer is None else self.answer.provenance
 
     def _facts(self) -> CallFacts:
@@ -608,7 +608,7 @@ class LiveReply:
             call.attempts.records(),
             None if call.payments is None else call.payments.fields(),
             None if self._verification is None else self._verification.fields(),
-            # What the key of the call is charged; None where that is the cost itself, or the call has no key.
+            # What the key of the call is charged, or None if that is the cost itself, or the call has no key.
             None if gate is None or call.key_id is None else gate.charged(cost.nanos),
         )
 

@@ -178,7 +178,7 @@ def _sent(attempt: Attempt) -> str:
 def said_in(
     request: Request, response: Response | None, layers: CallLayers | None
 ) -> tuple[Request, Response | None] | None:
-    """Return what was said, as its provider got it and said it where a layer masks that; None where the layer did not come to it."""
+    """Return what was said, as its provider got it and said it where a layer masks that, or None if the layer did not come to it."""
     if layers is None or not layers.masks:
         return request, response
     if not layers.masked:

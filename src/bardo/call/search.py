@@ -45,7 +45,7 @@ class OpenCall(Protocol):
 
 
 def search_policy(settings: SearchSettings) -> SearchPolicy | None:
-    """Return when the gateway searches; None where nobody does."""
+    """Return when the gateway searches, or None if nobody does."""
     named = settings.service or settings.model
     if not named:
         return None
@@ -55,7 +55,7 @@ def search_policy(settings: SearchSettings) -> SearchPolicy | None:
 def open_searcher(
     settings: SearchSettings, transport: Transport, open_call: OpenCall, *, environment: Mapping[str, str] | None = None
 ) -> WebSearcher | None:
-    """Return what searches, as `settings` say, over `transport` or by a call of its own; None where nobody does."""
+    """Return what searches, as `settings` say, over `transport` or by a call of its own, or None if nobody does."""
     if settings.service:
         return ServiceSearch(settings, transport, environment)
     return ModelSearch(settings, open_call) if settings.model else None
@@ -166,7 +166,7 @@ def search_call(row: SearchApi, settings: SearchSettings, search: SearchWeb, key
 
 
 def pages_of(row: SearchApi, body: bytes) -> list[WebPage] | None:
-    """Return the pages of a service's reply; None where it is none. What is no page is left out, and long texts are cut."""
+    """Return the pages of a service's reply, or None if it is none. What is no page is left out, and long texts are cut."""
     try:
         value = msgspec.json.decode(body)
     except (ValueError, RecursionError):

@@ -205,7 +205,7 @@ class Services(SecretHolder):
 
     @property
     def affinity(self) -> Affinity | None:
-        """What targets probably have cached; None where no layer asks for it."""
+        """What targets probably have cached, or None if no layer asks for it."""
         return None if self.pipeline is None else self.pipeline.affinity
 
     def clean(self, error: BardoError, extra_secrets: Sequence[str] = ()) -> None:

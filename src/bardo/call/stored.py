@@ -27,12 +27,12 @@ class StalePlace:
             self._replies.keep(self._identity, StaleReply(attempt, kind, body, self._clock()))
 
     def find(self, most_age: float | None) -> StaleReply | None:
-        """Return the reply to an earlier equal request; None where none is young enough, or none is allowed."""
+        """Return the reply to an earlier equal request, or None if none is young enough, or none is allowed."""
         return None if most_age is None else self._replies.find(self._identity, most_age, self._clock())
 
 
 class RecordedReply:
-    """A provider's reply whose body is kept while it is read, up to a bound. `body` is None where it was too long."""
+    """A provider's reply whose body is kept while it is read, up to a bound. `body` is None if it was too long."""
 
     def __init__(self, reply: Reply, most_bytes: int) -> None:
         self._reply = reply

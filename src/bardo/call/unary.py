@@ -87,7 +87,7 @@ class UnaryLoop(Generic[Result]):
             raise recovery.error_to_tell
 
     def _following(self, problem: BardoError) -> Try[Result] | None:
-        """Return the next attempt after one that failed; None where no target is left that can express the request, or no time."""
+        """Return the next attempt after one that failed, or None if no target is left that can express the request, or no time."""
         if not self._recovery.has_time:
             return None
         try:

@@ -515,7 +515,7 @@ class UpstreamReply:
     def usage(self, *, whole: bool, turns: tuple[Message, ...] = ()) -> Usage | None:
         """Return what the reply used; of one that is not `whole` an estimate of what passed. `turns` went behind the request's own.
 
-        What its provider did not say of the prompt is estimated too. None where nothing is known. Estimates learn by replies of a tenant.
+        What its provider did not say of the prompt is estimated too. None if nothing is known. Estimates learn by replies of a tenant.
         """
         reader, target, tenant = self._reader, self.attempt.target, self._call.tenant
         if reader is None:

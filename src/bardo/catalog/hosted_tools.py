@@ -51,11 +51,11 @@ class HostedTool(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     form: tuple[HostedForm, ...]
 
     def form_of(self, dialect: str) -> HostedForm | None:
-        """Return the form in which clients of a dialect ask for the tool; None where it does not have it."""
+        """Return the form in which clients of a dialect ask for the tool, or None if it does not have it."""
         return next((form for form in self.form if form.dialect == dialect), None)
 
     def form_at(self, dialect: str, provider: str, model: str) -> HostedForm | None:
-        """Return the form in which a provider takes the tool for a model; None where it is not known to run it."""
+        """Return the form in which a provider takes the tool for a model, or None if it is not known to run it."""
         fitting = (form for form in self.form if form.dialect == dialect and form.runs_at(provider, model))
         return next(fitting, None)
 

@@ -97,7 +97,7 @@ class KeptIds(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     model: KeptModel
 
     def of_reply(self, dialect: str, asked: Collection[str]) -> KeptIdReply | None:
-        """Return where the replies of a dialect to a request with some fields hold ids; None where they hold none."""
+        """Return where the replies of a dialect to a request with some fields hold ids, or None if they hold none."""
         rows = [row for row in self.reply if row.dialect == dialect and (not row.asked_by or row.asked_by in asked)]
         if len(rows) < 2:
             return rows[0] if rows else None

@@ -294,7 +294,7 @@ def volatile_part(text: str) -> str:
 def provider_compaction(
     row: str, dialect: str, model: str, headers: Mapping[str, str] = NO_HEADERS
 ) -> ProviderCompaction | None:
-    """Return how a provider, by the id of its row, is asked to shorten conversations itself; None where it does not.
+    """Return how a provider, by the id of its row, is asked to shorten conversations itself, or None if it does not.
 
     `headers` are those of the client's request.
     """

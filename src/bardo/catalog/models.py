@@ -57,7 +57,7 @@ class ModelIds(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             raise ValueError("the thinking and the plain id must differ, and neither may be empty")
 
     def of(self, model: str, *, thinks: bool) -> str | None:
-        """Return the id by which `model` is called to think, or not to; None where its id holds neither word."""
+        """Return the id by which `model` is called to think, or not to, or None if its id holds neither word."""
         # The longer word may hold the shorter one: `-non-reasoning`.
         for word in sorted((self.thinking, self.plain), key=len, reverse=True):
             at = model.lower().rfind(word.lower())
@@ -67,7 +67,7 @@ class ModelIds(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
-    """What one source says of a model's thinking; None where it says nothing.
+    """What one source says of a model's thinking, or None if it says nothing.
 
     `control` lists the ways it is told how to think. `efforts` are its levels as they are spelled on the wire; `aliases` says as which
     level another one acts. `omit`: whether it thinks when nothing is sent. `off`: whether thinking can be turned off, `off_up_to`
@@ -413,7 +413,7 @@ class ModelQualities:
         self.find = lru_cache(maxsize=4096)(self._find)
 
     def _find(self, model: str) -> Quality | None:
-        """Return the class of a model's plain id; None where nobody knows."""
+        """Return the class of a model's plain id, or None if nobody knows."""
         fitting = [row for row in self._plain if matches_any(model, row.match)]
         found = max(fitting, key=lambda row: best_specificity(model, row.match), default=None)
         return None if found is None else found.quality

@@ -48,7 +48,7 @@ def payment_assets() -> tuple[PaymentAsset, ...]:
 
 
 def payment_asset(network: str, address: str) -> PaymentAsset | None:
-    """Return the token at an address of a network, which is named as either version of x402 does; None where it is not known."""
+    """Return the token at an address of a network, which is named as either version of x402 does, or None if it is not known."""
     for asset in payment_assets():
         if network in (asset.network, asset.v1_network) and address.lower() == asset.address.lower():
             return asset

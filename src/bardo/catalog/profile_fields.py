@@ -50,7 +50,7 @@ class ProfileField(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     form: tuple[FieldForm, ...] = ()
 
     def form_at(self, provider: str, dialect: str, model: str) -> FieldForm | None:
-        """Return how the field goes to a model at a provider; None where it does not."""
+        """Return how the field goes to a model at a provider, or None if it does not."""
         return next((form for form in self.form if form.fits(provider, dialect, model)), None)
 
 

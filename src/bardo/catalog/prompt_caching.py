@@ -69,7 +69,7 @@ def caching_rules(provider: str, dialect: str, model: str) -> tuple[CachingRule,
 
 @lru_cache(maxsize=1024)
 def breakpoint_rule(provider: str, dialect: str, model: str) -> CachingRule | None:
-    """Return the rule by which a model's markers have a name of their own; None where there is none."""
+    """Return the rule by which a model's markers have a name of their own, or None if there is none."""
     return next((rule for rule in caching_rules(provider, dialect, model) if rule.marker != CLIENTS_MARKER), None)
 
 

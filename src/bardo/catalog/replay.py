@@ -158,7 +158,7 @@ class Reader(msgspec.Struct, frozen=True, kw_only=True):
 class ReaderRules(NamedTuple):
     """What the rows say of a reader, whatever it is to read.
 
-    `text`: what becomes of foreign text. `binding`: how state is bound to its prefix, None where it is not. `needs_thinking`: it can think
+    `text`: what becomes of foreign text. `binding`: how state is bound to its prefix, or None if it is not. `needs_thinking`: it can think
     only behind calls that have their thinking. `expects_thinking`: it is given the thinking behind earlier calls back, so that a loss of
     it is reported; `expects_states`: that is its opaque state alone. `signed`: it refuses thinking that has no signature.
     """

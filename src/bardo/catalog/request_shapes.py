@@ -106,7 +106,7 @@ class ShapeRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class RequestShape(msgspec.Struct, frozen=True, kw_only=True):
-    """All that one target demands. `tool_names` and `property_keys` are None where any is taken, `rules` are the names of the demands.
+    """All that one target demands. `tool_names` and `property_keys` are None if any is taken, `rules` are the names of the demands.
 
     `subset` is what it takes of JSON Schema in tools, empty where all; `typed`: each place of such a schema has a type, `objects`: it is no
     boolean, `modern`: it is none of an older draft. `strict_subset` and `most_strict` say the same of tools with `strict: true`.

@@ -314,7 +314,7 @@ class ProviderRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         return not self.base_url or self.base_url.startswith("http://127.0.0.1:")
 
     def embeds(self, model: str) -> EmbedEndpoint | None:
-        """Return where the model is asked for vectors; None where the provider makes none of it."""
+        """Return where the model is asked for vectors, or None if the provider makes none of it."""
         return next((endpoint for endpoint in self.embeddings if endpoint.serves(model)), None)
 
     def serves(self, model: str) -> bool:

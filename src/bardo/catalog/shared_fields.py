@@ -84,7 +84,7 @@ class FieldPlace(NamedTuple):
     item: str = ""
 
     def value(self, fields: Mapping[str, Any]) -> Any:
-        """Return the value of the field; None where there is none."""
+        """Return the value of the field, or None if there is none."""
         found = value_at(fields, self.path)
         if not self.item:
             return found
@@ -105,7 +105,7 @@ def default_dialect() -> str:
 
 
 def not_granted(dialect: str, name: str, value: Any) -> Any:
-    """Return what of a field's value is lost where another dialect has no such field; None where nothing is."""
+    """Return what of a field's value is lost where another dialect has no such field, or None if nothing is."""
     row = _granted().get((dialect or default_dialect(), name))
     if row is None:
         return value

@@ -29,7 +29,7 @@ class AskModel(Effect, frozen=True, kw_only=True):
 
 
 class ModelAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """What a model wrote, the id of that call in the log, and its cost in nano-dollars; None where that is unknown."""
+    """What a model wrote, the id of that call in the log, and its cost in nano-dollars, or None if that is unknown."""
 
     text: str
     request_id: str = ""
@@ -67,7 +67,7 @@ class TooMuchWork(Exception):
 
 
 CHECK: ContextVar[Callable[[], None] | None] = ContextVar("check_of_given_time", default=None)
-"""Raises TooMuchWork where no time is left; None where the time is not counted."""
+"""Raises TooMuchWork where no time is left, or None if the time is not counted."""
 
 
 def check_time() -> None:
@@ -78,7 +78,7 @@ def check_time() -> None:
 
 
 class LoadForSession(Effect, frozen=True):
-    """Ask for what a layer kept for a session. Whoever runs layers sends back its bytes, None where nothing is kept."""
+    """Ask for what a layer kept for a session. Whoever runs layers sends back its bytes, or None if nothing is kept."""
 
     layer: str
     session: str

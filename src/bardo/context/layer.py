@@ -40,7 +40,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What one layer did with one call. `did` is a clause for a person, empty where it changed nothing.
 
     `saw` holds what it looked at, as counts, names and scores: never what was said. `tokens_before` and `tokens_after` are estimates of
-    the prompt, None where the layer does not change its length. `microseconds` is how long it took, with the effects that it waited for,
+    the prompt, or None if the layer does not change its length. `microseconds` is how long it took, with the effects that it waited for,
     and `off` how it is turned off: whoever runs layers fills both in.
     """
 
@@ -136,13 +136,13 @@ class ReplyPart(Protocol):
     most_bytes: int
 
     def stage(self) -> Stage[Event, Event] | None:
-        """Return a new stage for the events of one reply; None where they pass as they are."""
+        """Return a new stage for the events of one reply, or None if they pass as they are."""
         ...
 
     def ended(self, request: Request, response: Response, kept: KeptReply | None) -> Iterable[Effect]:
         """Return what is to be done once a reply has come whole and without an error.
 
-        `request` is the one that was sent, with all that layers changed. `kept` is the reply as it came: None where it is larger than
+        `request` is the one that was sent, with all that layers changed. `kept` is the reply as it came: None if it is larger than
         `most_bytes`, and where bardo asked again to get an answer that fits its schema.
         """
         ...

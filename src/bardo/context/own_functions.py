@@ -66,7 +66,7 @@ class OwnFunctions(Protocol):
     def opens(self, name: str, arguments: str) -> tuple[str, int] | None:
         """Return the client's tool that a call turns out to be of while it arrives, and where in its arguments those of the tool begin.
 
-        They go to the client as they come then. None where that is not known yet, or is not to be.
+        They go to the client as they come then. None if that is not known yet, or is not to be.
         """
         ...
 

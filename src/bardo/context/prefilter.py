@@ -76,7 +76,7 @@ class Prefilter:
     def _refusal(
         self, request: Request, target: TargetFacts, facts: LayerFacts, caps: Sequence[CapRow]
     ) -> _Refusal | None:
-        """Return why a target cannot take a request; None where it can."""
+        """Return why a target cannot take a request, or None if it can."""
         for cap in caps:
             if (refusal := self._capped(cap, request, target, facts)) is not None:
                 return refusal
@@ -95,7 +95,7 @@ class Prefilter:
         return _Refusal("calls to it fail now") if target.down else None
 
     def _capped(self, cap: CapRow, request: Request, target: TargetFacts, facts: LayerFacts) -> _Refusal | None:
-        """Return why a cap forbids a target; None where it does not."""
+        """Return why a cap forbids a target, or None if it does not."""
         reason = f" ({cap.why})" if cap.why else ""
         if cap.models and not matches_any(target.model, cap.models):
             why = f"a cap allows only {', '.join(cap.models)}{reason}"

@@ -33,7 +33,7 @@ class AgentDay(msgspec.Struct, frozen=True, kw_only=True):
     """One day. `ticks` are heartbeats by their tier.
 
     `scenario` is the document's day whose tiers are nearest to these, with its cost in dollars for `scenario_ticks`; empty where there
-    was no tick. `configured_usd` is what the documents expect of a day with the configured table of routes, None where there is none, and
+    was no tick. `configured_usd` is what the documents expect of a day with the configured table of routes, or None if there is none, and
     `unrouted_usd` of a day in which one model does all. `credit_usd` is the credit of which inference may take so much, `life_days` how
     many days of life the money would have bought, and `dear_calls` and `cheap_calls` how many calls of the dearest and the cheapest model
     it is. `target_usd` is what all of a day shall cost, with what is no inference.

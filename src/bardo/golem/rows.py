@@ -168,7 +168,7 @@ class RoutingTable(_Row, frozen=True, kw_only=True):
     rows: tuple[RoutingRow, ...]
 
     def row(self, subsystem: str) -> RoutingRow | None:
-        """Return the row of a subsystem; None where the table has none."""
+        """Return the row of a subsystem, or None if the table has none."""
         return next((row for row in self.rows if row.subsystem == subsystem), None)
 
 

@@ -55,7 +55,7 @@ class Means(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Settled(msgspec.Struct, frozen=True, kw_only=True):
-    """What was settled of a call. `answer` is what is answered without a model, None where one is asked."""
+    """What was settled of a call. `answer` is what is answered without a model, or None if one is asked."""
 
     step: AgentStep
     degraded: tuple[Degradation, ...] = ()
@@ -68,7 +68,7 @@ def is_heartbeat(name: str) -> bool:
 
 
 def schedule_steps(name: str) -> int | None:
-    """Return how many steps the temperatures of a subsystem's session have, or of a cycle of it; None where they do not change."""
+    """Return how many steps the temperatures of a subsystem's session have, or of a cycle of it, or None if they do not change."""
     return next((one.steps for one in profile_rows().schedule if one.subsystem == name), None)
 
 
@@ -214,7 +214,7 @@ def _budget_fields(budget: SubsystemBudget, spent: Spent, then: SpentRow | None)
 def _profile_at(
     name: str, tick: Tick | None, count: int, golem: str, prefix: str, record: dict[str, Any]
 ) -> InferenceProfile | None:
-    """Return what the profile of a subsystem has at a step of its session, and note that; None where it is as it always is."""
+    """Return what the profile of a subsystem has at a step of its session, and note that, or None if it is as it always is."""
     cycle = None if tick is None else tick.cycle
     changed: dict[str, Any] = {}
     if (steps := schedule_steps(name)) is not None:

@@ -36,15 +36,15 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     whether no thinking was asked for, `control` how the model was told to think. `forward`: the reply may go to the client as it comes.
     `withhold_usage`: bardo asked for usage the client did not ask for, so the frame that holds nothing else stays here. `origin` is the
     stamp of what the provider makes, `ask` what it is asked by to leave out thinking that does not hold. `answer` is how an answer in a
-    schema is asked for. `written` is what `wire` was written from, None where it is the client's own body. `endpoint` says why this
-    endpoint was taken, None where the provider has one only, and `route` how the target was found, None where the request named a model.
-    `search` is how calls of the gateway's own web search run, and `tool_search` how those of its search for tools, None where the model is
+    schema is asked for. `written` is what `wire` was written from, or None if it is the client's own body. `endpoint` says why this
+    endpoint was taken, or None if the provider has one only, and `route` how the target was found, or None if the request named a model.
+    `search` is how calls of the gateway's own web search run, and `tool_search` how those of its search for tools, or None if the model is
     not offered it; `caching` what the prompt cache got.
     `kept_budget` is the budget of thinking that the gateway keeps; `wire` asks for a stream then. `tool_names` are the client's names of
     the tools whose names the target does not take, by those that it got, and `tool_forms` how it gets the arguments of those whose schemas
     it does not take. `teaches` is what a refusal before it said, which holds for later calls once this attempt is answered, and `left_out`
     the earlier state that was left out because of one, or the calls whose missing thinking it was about. `history` are the keys of the
-    client's conversation, which those of the reply begin with; None where they were not found.
+    client's conversation, which those of the reply begin with, or None if they were not found.
     """
 
     target: Target

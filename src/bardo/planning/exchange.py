@@ -281,7 +281,7 @@ def _asked(
 def _attempt_that_heeds(
     decision: Decision, attempt: Attempt, refusal: UpstreamRefused, words: ProviderWords
 ) -> Attempt | None:
-    """Return the attempt once more in a form that heeds a refusal, with what that teaches; None where nothing follows from it.
+    """Return the attempt once more in a form that heeds a refusal, with what that teaches, or None if nothing follows from it.
 
     Raises RequiredFieldRefused where the operator wants no call without the field that is refused.
     """

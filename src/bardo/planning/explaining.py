@@ -48,7 +48,7 @@ def field_sources(
 ) -> Iterator[FieldSource]:
     """Give the source of each field of `body` and of its objects, and of each element of a list that has several sources.
 
-    `unprofiled` is the body of the request without its profile, None where it has none.
+    `unprofiled` is the body of the request without its profile, or None if it has none.
     """
     for place, of_leaves in groupby(
         _leaf_sources(body, request, attempt, unprofiled), key=lambda source: _two_levels(source.path)
@@ -153,7 +153,7 @@ def _unshaped(written: Request, request: Request) -> Request:
 
 
 def _unchanged(written: Request, request: Request, lost: Degradation) -> Request | None:
-    """Return the request with a parameter as it was asked that a degradation says was changed; None where it names none."""
+    """Return the request with a parameter as it was asked that a degradation says was changed, or None if it names none."""
     if lost.sent is None:
         return None
     name = "choices" if lost.what == "n" else lost.what
@@ -229,7 +229,7 @@ def explain(
 
 
 def _unprofiled(request: Request, attempt: Attempt, knowledge: Knowledge) -> dict[str, Any] | None:
-    """Return the body of a request without its profile, and without the effort of its route's step; None where it has neither."""
+    """Return the body of a request without its profile, and without the effort of its route's step, or None if it has neither."""
     if attempt.request is None or attempt.request.options.profile is None:
         return None
     options = msgspec.structs.replace(request.options, profile=None, profile_locked=False)

@@ -26,7 +26,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
 
     Of a request that says what it needs: `reasons` are the words for programs (`lacks:visible_thinking`) of `passed_over`, `relaxed`
     says that it does not meet every requirement, and `degraded` names what it lacks. `score` and `estimated_cost_usd` (of the call, in
-    USD) are None where they are not known.
+    USD) are None if they are not known.
     """
 
     provider: str
@@ -156,7 +156,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     `key_variables` names the environment variables it would be read from. `fields` says of each part of the body where it comes from.
     `intent` is what the call needs and `profile` how it is answered, where the request, or the workload that it names, says so.
     `forwarded`: the reply's frames would go to the client as they come. `structured` tells how an answer in a schema is asked for.
-    `pipeline` are the receipts of the layers that worked on the request, None where it has none.
+    `pipeline` are the receipts of the layers that worked on the request, or None if it has none.
     """
 
     url: str

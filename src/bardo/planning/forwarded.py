@@ -45,7 +45,7 @@ def as_it_came(
     *,
     asks_usage: bool,
 ) -> WireRequest | None:
-    """Return the client's own body, but for the model's name and the usage that bardo wants to know; None where it must change.
+    """Return the client's own body, but for the model's name and the usage that bardo wants to know, or None if it must change.
 
     `shape` is what the model demands there, `facts` are those of the request's messages. State that bardo sealed for the client is opened
     before it is sent.
@@ -89,7 +89,7 @@ def as_it_came(
 def with_fields(raw: bytes, fields: dict[str, Any], changes: dict[str, Any]) -> bytes | None:
     """Return the JSON object `raw` with some of its fields changed or added, all other bytes as they are.
 
-    `fields` is what was read of it. None where `raw` is not an object of just these fields, each named once and without escapes.
+    `fields` is what was read of it. None if `raw` is not an object of just these fields, each named once and without escapes.
     """
     if not raw:
         return None
@@ -136,7 +136,7 @@ def _spaced(values: dict[str, Any]) -> bytes:
 
 
 def _spans(raw: bytes, values: dict[str, msgspec.Raw]) -> dict[str, tuple[int, int]] | None:
-    """Return where the value of each field stands; None where the object cannot be changed in its place."""
+    """Return where the value of each field stands, or None if the object cannot be changed in its place."""
     # Of a name that stands twice, the reader gives the last value. Where all values but one are those that stand behind their names, that
     # one has nothing else in its place: it would be longer than itself. So one long value need not be compared.
     unread = max(values.values(), key=_length) if len(raw) > _LONG else None

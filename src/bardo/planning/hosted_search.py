@@ -208,7 +208,7 @@ def _is_ours(request: Request, row: ProviderRow, model: str, known: HostedTool, 
 
 
 def _search_tool(request: Request, form: HostedForm) -> dict[str, Any] | None:
-    """Return the search tool that a request asks for, as the client wrote it; None where it asks for none."""
+    """Return the search tool that a request asks for, as the client wrote it, or None if it asks for none."""
     if form.field and isinstance(request.extra.get(form.field), dict):
         return dict(request.extra[form.field])
     found = next((tool for tool in request.tools if is_form(tool, form)), None)

@@ -44,7 +44,7 @@ class BudgetPlan(msgspec.Struct, frozen=True, kw_only=True):
 def budget_to_keep(
     request: Request, plan: ControlPlan, row: ProviderRow, formats: TextFormats, words: str
 ) -> BudgetPlan | None:
-    """Return how the gateway keeps the budget that a request asks for; None where it asks for none, or the gateway cannot."""
+    """Return how the gateway keeps the budget that a request asks for, or None if it asks for none, or the gateway cannot."""
     policy, form, fields = plan.policy, formats.reasoning, row.quirks.continues
     if policy is None or policy.mode != "budget" or not policy.budget or request.choices != 1:
         return None

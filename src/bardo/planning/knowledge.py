@@ -53,7 +53,7 @@ class RenderedPrompt(msgspec.Struct, frozen=True, kw_only=True):
     opens_off: bool | None = None
 
     def opens_thinking(self, toggles: Mapping[str, Any]) -> bool | None:
-        """Return whether the prompt of a request with these template arguments opens the thinking; None where it was not seen."""
+        """Return whether the prompt of a request with these template arguments opens the thinking, or None if it was not seen."""
         if not toggles:
             return self.opens
         understood = (self.switch,) if self.switch else SWITCHES
@@ -70,7 +70,7 @@ class TargetFacts(msgspec.Struct, frozen=True, kw_only=True):
     no server showed its prompts. `seen_start` is how earlier replies began, `seen_start_off` how those to requests without thinking did.
     `refused_forms` are the ways to ask for an answer in a schema that the target refused, `refused_fields` the fields. `missing`: the
     server has no such endpoint. `features` is what the server says of features (`features.toml`), by their names. `context` is how many
-    tokens a prompt and its answer may have together, None where nobody says it.
+    tokens a prompt and its answer may have together, or None if nobody says it.
     """
 
     known: ResolvedFacts
@@ -85,7 +85,7 @@ class TargetFacts(msgspec.Struct, frozen=True, kw_only=True):
     context: int | None = None
 
     def opens_thinking(self, toggles: Mapping[str, Any]) -> bool | None:
-        """Return whether the server's prompt for a request with these template arguments opens the thinking; None where nobody knows."""
+        """Return whether the server's prompt for a request with these template arguments opens the thinking, or None if nobody knows."""
         return None if self.prompt is None else self.prompt.opens_thinking(toggles)
 
     def start_of_replies(self, *, off: bool) -> SeenStart | None:
@@ -117,7 +117,7 @@ class Knowledge(msgspec.Struct, frozen=True, kw_only=True):
     `prompt_words` models without a control of their thinking are told in the system prompt. `kept_budgets` are the words that a model
     thinks last where the gateway keeps the budgets that servers cannot; None: it keeps none. `structured` is how answers in a schema are
     asked for, `search` when the gateway searches the web for a model, None for never. `caching` is how providers are told
-    what to cache of every prompt, None where only workloads say so. `today` dates what a refusal teaches. `facts` holds the targets of
+    what to cache of every prompt, or None if only workloads say so. `today` dates what a refusal teaches. `facts` holds the targets of
     which more is known than the catalog says. `plans` are those that were made with these settings before, each with what it was
     made from.
     `repair_history`: histories that a target would refuse are mended, not refused. `tenant` is whose calls they are.
@@ -224,7 +224,7 @@ _LITTLE = ("minimal", "low")
 def candidate_of(
     target: Target, facts: TargetFacts | None = None, *, private: bool = False, price: Price | None = None
 ) -> Candidate:
-    """Return a target as routing compares it, at a price, None where that is not known.
+    """Return a target as routing compares it, at a price, or None if that is not known.
 
     `facts` None: nothing is known beside the catalog. `private`: the operator lists the provider among those that keep nothing of a call.
     What the operator says goes before what the server says, and that before the rows and what the provider's address suggests.

@@ -25,7 +25,7 @@ MOST_COMPARED = 16
 class LearnedCall(msgspec.Struct, frozen=True, kw_only=True):
     """What a learned choice needs beside the call: the router, the request's id, the Unix time, and the workload or subsystem.
 
-    `shares` are the clusters of the prompt, None where they are to be found with the router's embedding.
+    `shares` are the clusters of the prompt, or None if they are to be found with the router's embedding.
     """
 
     router: LearnedRouter
@@ -44,7 +44,7 @@ def learned_order(
     size: CallSize,
     conditions: Conditions = NO_CONDITIONS,
 ) -> tuple[Sequence[Choice], Pending | None]:
-    """Return who is asked, first to last, and the choice that is learned from; None where at most one meets the requirements."""
+    """Return who is asked, first to last, and the choice that is learned from, or None if at most one meets the requirements."""
     found = list(islice(choices_by_score(candidates, intent, conditions), MOST_COMPARED))
     able = {name_of(one): one for one in found if not one.relaxed}
     if len(able) < 2:

@@ -54,7 +54,7 @@ class ResolvedModel(msgspec.Struct, frozen=True):
 
     `fallbacks` are the models that are asked in order where this one does not answer. `thinks`: its name turns thinking on, as much as the
     model does by itself, where the caller asks for none. `by_lists`: what the name stands for depends on who lists which
-    models. `workload` is the one that the name stands for, None where it stands for models.
+    models. `workload` is the one that the name stands for, or None if it stands for models.
     """
 
     model: str
@@ -67,7 +67,7 @@ class ResolvedModel(msgspec.Struct, frozen=True):
 
 
 _Waiting = tuple[str, frozenset[str] | None]
-"""A name that is still to be followed, and the names that led to it; None where it is a model's own."""
+"""A name that is still to be followed, and the names that led to it, or None if it is a model's own."""
 
 
 class Aliases:

@@ -147,7 +147,7 @@ def _lost_tools(
 ) -> Iterator[Loss]:
     """Yield hosted tools that must be called, or may be the call that must be made, or are all the tools there are.
 
-    None where no tool may be called.
+    None if no tool may be called.
     """
     if not request.tools:
         # Fields that are a hosted tool, where there is no other tool: Chat's `web_search_options`.
@@ -332,7 +332,7 @@ def decide(draft: Draft, refused: frozenset[Form] = frozenset()) -> Decision:
 def thinking_mended(
     decision: Decision, words: ProviderWords, status: int
 ) -> tuple[Decision, tuple[RefusedThinking, ...]] | None:
-    """Return what is decided by what a refusal says of the model's thinking; None where it says nothing new of it.
+    """Return what is decided by what a refusal says of the model's thinking, or None if it says nothing new of it.
 
     Beside it stands what it teaches: nothing where it is about a relation, or about this request alone.
     """
@@ -361,7 +361,7 @@ def yielding_to_forced_tool(decision: Decision, words: ProviderWords, status: in
 
 
 def without_refused_state(draft: Draft, attempt: Attempt, refusal: UpstreamRefused) -> Decision | None:
-    """Decide without the earlier state that a refusal is about; None where it is about none, or none is left to leave out.
+    """Decide without the earlier state that a refusal is about, or None if it is about none, or none is left to leave out.
 
     What it names goes first, and all of it where it names none, or where it comes again. Where it misses thinking that nobody has, the
     model is asked not to think. Each of these is done once.

@@ -188,7 +188,7 @@ def _asked(profile: InferenceProfile) -> Iterator[tuple[ProfileField, Any]]:
 
 
 def form_at(row: ProfileField, target: Target) -> FieldForm | HostedForm | None:
-    """Return how a field goes to a target: in a form of its own, or as a tool that the provider runs; None where it does not."""
+    """Return how a field goes to a target: in a form of its own, or as a tool that the provider runs, or None if it does not."""
     provider = target.provider.row
     form = row.form_at(provider.id, provider.dialect, plain_id(target.model))
     return form or (_hosted(row.hosted, target) if row.hosted else None)

@@ -154,13 +154,13 @@ class _Marker:
         return None if content is None else _changed(turn, {"content": msgspec.Raw(content)})
 
     def _marked_content(self, content: bytes) -> bytes | None:
-        """Return a text, or a list of blocks, with a marker at its end; None where none can stand there."""
+        """Return a text, or a list of blocks, with a marker at its end, or None if none can stand there."""
         if content.startswith(b'"') and content != b'""' and self._rule.form != "converse":
             return b'[{"type":"text","text":' + content + self._mark + b"}]"
         return self._marked_list(content) if content.startswith(b"[") else None
 
     def _marked_list(self, blocks: bytes) -> bytes | None:
-        """Return a list of blocks or tools with a marker at the last one that takes one; None where none does."""
+        """Return a list of blocks or tools with a marker at the last one that takes one, or None if none does."""
         items = [bytes(item) for item in _items(blocks)]
         if self._rule.form == "converse":
             return blocks.rstrip()[:-1] + b"," + _POINT + b"]" if items else None
@@ -233,7 +233,7 @@ class CacheHints(msgspec.Struct, frozen=True, kw_only=True):
 def with_cache_hints(
     wire: WireRequest, target: Target, policy: CachingPolicy, *, marked: Request | None = None
 ) -> tuple[WireRequest, CacheHints | None]:
-    """Return the request with the hints that its provider takes, and what was added; None where that is nothing.
+    """Return the request with the hints that its provider takes, and what was added, or None if that is nothing.
 
     `marked` is the request in which the client marked what shall be cached: for an hour where a mark says so.
     """

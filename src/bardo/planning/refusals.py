@@ -102,7 +102,7 @@ class ProviderWords:
 
     @cached_property
     def _request_letters(self) -> bytes | None:
-        """The letters and digits of the request, small; None where it is too long to look through."""
+        """The letters and digits of the request, small, or None if it is too long to look through."""
         body = self._body
         if b"\\u" in body:
             if len(body) > _LARGEST_ESCAPED:
@@ -185,7 +185,7 @@ class RefusedField(msgspec.Struct, frozen=True):
 
 
 def refused_field(words: ProviderWords, refusal: UpstreamRefused) -> RefusedField | None:
-    """Return the field that a refusal is about, exactly as it is written; None where it names none that the request could go without."""
+    """Return the field that a refusal is about, exactly as it is written, or None if it names none that the request could go without."""
     if refusal.status not in _STATUSES:
         return None
     rows = builtin_field_refusals()
@@ -417,7 +417,7 @@ def moves_on(error: BardoError) -> bool:
 def pause_before_retry(
     failed: FailedAttempt, policy: FailoverPolicy, *, now: float, jitter: float = 0.5, time_left: float = math.inf
 ) -> float | None:
-    """Return how many seconds to wait before the same target is asked again; None where it is not.
+    """Return how many seconds to wait before the same target is asked again, or None if it is not.
 
     `jitter` is a random number from 0 to 1, `now` is Unix time.
     """
@@ -434,7 +434,7 @@ def pause_before_retry(
 
 
 def retry_after_seconds(error: BardoError, now: float) -> float | None:
-    """Return how long a provider asks to be left alone, from its `Retry-After` in seconds or as a date; None where it does not say."""
+    """Return how long a provider asks to be left alone, from its `Retry-After` in seconds or as a date, or None if it does not say."""
     said = error.retry_after if isinstance(error, UpstreamRefused) else None
     if not said:
         return None

@@ -133,7 +133,7 @@ class ShapePlan(msgspec.Struct, frozen=True, kw_only=True):
 
     `controlled` is the request without its content, as the target takes it. `formats` is how the reply's text is read where the request
     has no tools, `off` whether no thinking was asked for. `thinking` is what the target is told of thinking where the fields of a body in
-    its own dialect may be sent as they came; None where they may not.
+    its own dialect may be sent as they came, or None if they may not.
     """
 
     controlled: ControlledRequest

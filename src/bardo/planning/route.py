@@ -43,7 +43,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     `addresses` are the base URLs of all its servers where it has several: `base_url` is the first of them then, or in one of `servers` that
     server's, which `address` names without what may be secret of it. `account` is a digest of whose account it is asked with, which two
     entries may share; empty where that is not known. `private` is whether it keeps nothing of a call by the operator's word, None where
-    the operator says nothing. `drain_cancelled`: whether replies of clients that have left are read to their end; None where `[gateway]`
+    the operator says nothing. `drain_cancelled`: whether replies of clients that have left are read to their end, or None if `[gateway]`
     says so. `extra_body` are fields that bodies for it get below what the client said, and `model_extra_body` those of its models, by
     globs. `required_body` are the dotted paths of those without which it is not asked where it refuses them; None: those of the catalog.
     """

@@ -37,10 +37,10 @@ SeenStart = Literal["separated", "inside", "outside"]
 class ReplyOpening(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of where a reply begins, beside its format.
 
-    `streamed`: a client waits for each piece. `toggles` are the arguments of the chat template that the request sets, None where nothing
+    `streamed`: a client waits for each piece. `toggles` are the arguments of the chat template that the request sets, or None if nothing
     is known of the request. `off`: no thinking was asked for, and it is not known that the model thinks all the same. `schema`: the answer
     must be JSON. `rendered`: whether the prompt that the server renders of such a request opens the thinking; `seen`: how earlier replies
-    to such requests began. Both are None where nobody knows.
+    to such requests began. Both are None if nobody knows.
     """
 
     streamed: bool = False
@@ -55,7 +55,7 @@ UNKNOWN = ReplyOpening()
 
 
 class TextFormats(msgspec.Struct, frozen=True, kw_only=True):
-    """What is looked for in a reply's text; None where the text is only text.
+    """What is looked for in a reply's text, or None if the text is only text.
 
     `starts_inside`: the reply begins inside its thinking, or probably does where that is `undecided`: then its first closing delimiter, or
     its end, says so. `hold_limit` is how many characters may be held to find out. `explained`: a reply without thinking has a reason.
@@ -189,7 +189,7 @@ def _why(start: Start, row: ReasoningFormat) -> str:
 
 
 def seen_start(place: ThinkingPlace | None, *, off: bool) -> SeenStart | None:
-    """Return what a reply says of how later ones to such a request begin; None where it says nothing.
+    """Return what a reply says of how later ones to such a request begin, or None if it says nothing.
 
     That one reply did not think says so only where it was told not to: the next question may be harder.
     """

@@ -117,7 +117,7 @@ CountExactly = Callable[[Request], int | None]
 
 
 class ExactCounters(Protocol):
-    """Tokenizers that an operator has: returns what counts for a model, None where none does."""
+    """Tokenizers that an operator has: returns what counts for a model, or None if none does."""
 
     def __call__(self, model: str) -> CountExactly | None: ...
 
@@ -125,7 +125,7 @@ class ExactCounters(Protocol):
 class PromptEstimates:
     """Estimates from the text, corrected for each caller and model by what its provider counted for earlier prompts.
 
-    `exact` finds tokenizers, whose counts go before estimates; None where the operator has none.
+    `exact` finds tokenizers, whose counts go before estimates, or None if the operator has none.
 
     Counts of one caller's prompts correct the estimates of that caller alone: a prompt can be made so that its count is like no other's.
     """
@@ -148,7 +148,7 @@ class PromptEstimates:
         return estimate_request(request)
 
     def exact(self, request: Request, model: str) -> int | None:
-        """Return how many tokens the prompt has by the operator's own tokenizer of a model; None where there is none."""
+        """Return how many tokens the prompt has by the operator's own tokenizer of a model, or None if there is none."""
         if self.exact_counters is None:
             return None
         count = self.exact_counters(model)

@@ -37,7 +37,7 @@ class WrittenToolNames(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def written_tool_names(tools: tuple[Tool, ...], rule: NameRule | None) -> WrittenToolNames | None:
-    """Return tools with names that `rule` takes; None where it takes every name as it is."""
+    """Return tools with names that `rule` takes, or None if it takes every name as it is."""
     if rule is None or not tools:
         return None
     others = [tool.name for tool in tools if not rule.takes(tool.name) and not tool.hosted]
@@ -146,7 +146,7 @@ _LISTS_OF_VALUES = ("enum", "examples")
 class ToolForm(msgspec.Struct, frozen=True, kw_only=True):
     """How the arguments of one tool go to a target: keys by other keys, and whether they stand in a property of an object.
 
-    `rewritten` gives back what the target's keywords made of arguments; None where they are the same.
+    `rewritten` gives back what the target's keywords made of arguments, or None if they are the same.
     """
 
     keys: dict[str, str] = {}
@@ -187,7 +187,7 @@ class WrittenTools(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def written_tool_schemas(tools: tuple[Tool, ...], shape: RequestShape) -> WrittenTools | None:
-    """Return tools with schemas that a target takes; None where it takes all as they are."""
+    """Return tools with schemas that a target takes, or None if it takes all as they are."""
     if not tools or (shape.property_keys is None and not shape.rules & {"plain_root", "tool_schemas", "strict_tools"}):
         return None
     try:

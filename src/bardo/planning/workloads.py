@@ -127,7 +127,7 @@ ANY_MODEL = "auto"
 
 
 class CallNeeds(msgspec.Struct, frozen=True, kw_only=True):
-    """A request with its intent and profile complete, and the workload that it is, None where it is none.
+    """A request with its intent and profile complete, and the workload that it is, or None if it is none.
 
     `models` are the names to look for in order; empty where any model will do. `vitality` is that of the agent that asks: the workload,
     the intent and the profile are as it makes them. `own_effort`: how deep a model thinks is said by the profile that the caller gives.
@@ -329,7 +329,7 @@ class Judge(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Verification(msgspec.Struct, frozen=True, kw_only=True):
-    """The verdict on an answer: whether `model` agrees, and why. `agrees` is None where there is no verdict, and `why` says why not.
+    """The verdict on an answer: whether `model` agrees, and why. `agrees` is None if there is no verdict, and `why` says why not.
 
     `request_id` and `nanos` are those of the call by which it was asked, which is a call of its own.
     """
@@ -361,7 +361,7 @@ class Verification(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def judge_of(options: BardoOptions, workload: Workload | None) -> Judge | None:
-    """Return who judges the answer to a call: whom the caller names, else its workload's; None where nobody does."""
+    """Return who judges the answer to a call: whom the caller names, else its workload's, or None if nobody does."""
     model = options.verify
     if model is None:
         model = "" if workload is None else workload.verify
@@ -406,7 +406,7 @@ def judging_request(judge: Judge, request: Request, response: Response) -> Reque
 
 
 def read_verdict(response: Response) -> Verdict | None:
-    """Return the second model's verdict; None where its reply holds none."""
+    """Return the second model's verdict, or None if its reply holds none."""
     try:
         verdict = msgspec.json.decode(response.text, type=Verdict)
     except (msgspec.DecodeError, UnicodeEncodeError):

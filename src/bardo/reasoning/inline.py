@@ -36,7 +36,7 @@ class InlineReasoning(Separation[Segment]):
     """Separates the inline thinking of one reply, each choice on its own.
 
     `undecided`: nobody knows whether the reply begins inside thinking; `starts_inside` is then what is likely. `limit` is how many
-    characters may be held to find out, None where nobody waits for them. `explained`: that a reply does not think has a reason, so a
+    characters may be held to find out, or None if nobody waits for them. `explained`: that a reply does not think has a reason, so a
     thought that its text opens and does not close is the answer.
     """
 
@@ -73,7 +73,7 @@ class InlineReasoning(Separation[Segment]):
 
     @property
     def place(self) -> ThinkingPlace | None:
-        """Where the first choice's thinking stood; None where its reply does not say."""
+        """Where the first choice's thinking stood, or None if its reply does not say."""
         return None if self._first_choice is None else self._first_choice.place
 
     def _first(self, choice: _Choice) -> _Choice:

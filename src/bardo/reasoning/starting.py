@@ -93,7 +93,7 @@ def _ends_with_opener(row: ReasoningFormat, prompt: str) -> bool:
 
 
 def _switched(row: ReasoningFormat, toggles: Mapping[str, Any]) -> bool | None:
-    """Say whether the request thinks; None where its toggles do not decide that."""
+    """Say whether the request thinks, or None if its toggles do not decide that."""
     switchable = not SWITCHES.isdisjoint(row.toggles)
     names = (*row.toggles, *sorted(SWITCHES), "reasoning_effort") if switchable else row.toggles
     for name in names:
@@ -104,7 +104,7 @@ def _switched(row: ReasoningFormat, toggles: Mapping[str, Any]) -> bool | None:
 
 
 def toggles_thinking(toggles: Mapping[str, Any]) -> bool | None:
-    """Say whether template arguments that any model may know turn thinking on or off; None where they say neither."""
+    """Say whether template arguments that any model may know turn thinking on or off, or None if they say neither."""
     if not toggles:
         return None
     return next((said for name in sorted(SWITCHES) if (said := _means(toggles.get(name))) is not None), None)

@@ -335,7 +335,7 @@ _TAKE: dict[type, Callable[[TranslateCitations, Any], Sequence[Event]]] = {
 
 
 def citation_form(name: str) -> CitationForm | None:
-    """Return how a dialect has citations; None where it has none, and for a caller without a dialect."""
+    """Return how a dialect has citations, or None if it has none, and for a caller without a dialect."""
     declared = dialect(name).reply if name else None
     return declared.citations if declared is not None else None
 
@@ -504,7 +504,7 @@ class SearchFunction:
 
 
 def _search_events(client: str, block: int, key: str, query: str, results: SearchResults) -> list[UnknownContent]:
-    """Return the blocks of a finished search for a client, numbered from `block`; `key` is unique in the reply. None where it has none."""
+    """Return the blocks of a finished search for a client, numbered from `block`; `key` is unique in the reply. None if it has none."""
     declared = dialect(client).reply if client else None
     form = None if declared is None else declared.searches
     values = [] if form is None else form.write(key, query, results)

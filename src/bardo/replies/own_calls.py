@@ -118,7 +118,7 @@ class OwnCallStage:
         self._last_block = -1
         self.fold = ResponseFold()
         self.said: ResponseFold | None = None
-        """The whole reply before layers changed it; None where it is `fold`."""
+        """The whole reply before layers changed it, or None if it is `fold`."""
         self.pending: list[Event] = []
         self.usage = Usage()
         self.client_calls: list[str] = []

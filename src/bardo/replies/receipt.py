@@ -82,7 +82,7 @@ def late_headers(
 ) -> list[tuple[str, str]]:
     """Return the headers that only a finished reply has. A count that nobody reported is `unknown`, not 0; a cost is left out then.
 
-    `verdict` is that of the call's receipt, None where none was made.
+    `verdict` is that of the call's receipt, or None if none was made.
     """
     chain, plan = response.reasoning, attempt.control
     headers: list[tuple[str, str]] = []
@@ -228,7 +228,7 @@ def _usd(nanos: int | None) -> float | None:
 
 
 def _with_cost(chain: ReasoningChain, cost: CallCost) -> ReasoningChain:
-    """Return the chain with what its tokens cost; None where they were not counted, or have no known price."""
+    """Return the chain with what its tokens cost, or None if they were not counted, or have no known price."""
     is_free = cost.nanos == 0 or (cost.nanos is not None and not chain.reasoning_tokens)
     nanos = cost.parts.get("thinking", 0 if is_free else None)
     if not chain.reported or nanos is None:

@@ -137,7 +137,7 @@ class ReplyFraming:
         return frames
 
     def problem(self, why: str = "") -> MalformedReply | None:
-        """Return what is wrong with bytes that held no frame; None where there were none, or frames."""
+        """Return what is wrong with bytes that held no frame, or None if there were none, or frames."""
         if self.begun or not self._opening.strip(_BEFORE_TEXT):
             return MalformedReply(why, provider=self._provider) if why else None
         message = f"what {self._provider} sent is not a reply: {excerpt(self._opening, 200)}"
@@ -166,12 +166,12 @@ class RepeatedFrames:
 
     @classmethod
     def of(cls, framing: Stage[bytes, Frame], decoder: ReplyDecoder) -> Self | None:
-        """Return the reader of these two, None where one of them reads frame by frame."""
+        """Return the reader of these two, or None if one of them reads frame by frame."""
         both = isinstance(framing, SseDecoder) and isinstance(decoder, RepeatingDecoder)
         return cls(framing, decoder) if both else None  # type: ignore[arg-type]
 
     def read(self, chunk: bytes, place: int, *, joined: bool) -> tuple[Sequence[Event], int] | None:
-        """Return the events of the frames at `place` of `chunk`, and where they end; None where it must be fed."""
+        """Return the events of the frames at `place` of `chunk`, and where they end, or None if it must be fed."""
         self._around = around = self.decoder.repeated()
         if around is None:
             return None
@@ -185,7 +185,7 @@ class RepeatedFrames:
         return None if events is None else (events, end)
 
     def value_of(self, chunk: bytes) -> bytes | None:
-        """Return what stands in a chunk between the ends of a frame like those that were read last; None where these are not its ends.
+        """Return what stands in a chunk between the ends of a frame like those that were read last, or None if these are not its ends.
 
         Where the value is a JSON text, the chunk is just one such frame: no text holds a line end or an unescaped quote.
         """
@@ -445,7 +445,7 @@ class ReplyReader:
 
     @property
     def thinking_place(self) -> ThinkingPlace | None:
-        """Where the reply's thinking stood; None where nobody looked, or nothing says so."""
+        """Where the reply's thinking stood, or None if nobody looked, or nothing says so."""
         return None if self._inline is None else self._inline.place
 
     @property
@@ -461,7 +461,7 @@ class ReplyReader:
         return self._written
 
     def unfinished_usage(self, correction: float = 1.0) -> Usage | None:
-        """Return what was used of a reply that broke, or that is read no further; None where nothing of the model came.
+        """Return what was used of a reply that broke, or that is read no further, or None if nothing of the model came.
 
         `correction` is how many tokens of the model an estimated one is.
         """

@@ -223,7 +223,7 @@ class ThinkingInTags:
 
 
 def thinking_stage(request: Request, spoken: str) -> Stage[Event, Event] | None:
-    """Return the stage that shows the thinking of a reply in the dialect `spoken` as the client wants it; None where it stays."""
+    """Return the stage that shows the thinking of a reply in the dialect `spoken` as the client wants it, or None if it stays."""
     options = request.options
     if options.omit_reasoning:
         return WithoutReasoning()
@@ -599,9 +599,9 @@ class HeldEnds:
     """Holds the frames of one reply from the one on that ends a call which is not known to be complete, in their order.
 
     That is one frame for most calls without arguments, and none for others. `calls` are those of the reply. `tells_call` says of a frame
-    whether it tells all the arguments of a call in another way than by its end; None where no frame of a dialect does. `without_calls`
-    takes calls out of a frame that may hold other things; None where a frame that ends a call holds nothing else. `with_broken_calls` says
-    in the frame that ends a reply which of its calls broke off; None where no such frame holds calls.
+    whether it tells all the arguments of a call in another way than by its end, or None if no frame of a dialect does. `without_calls`
+    takes calls out of a frame that may hold other things, or None if a frame that ends a call holds nothing else. `with_broken_calls` says
+    in the frame that ends a reply which of its calls broke off, or None if no such frame holds calls.
     """
 
     __slots__ = ("_announced", "_calls", "_held", "_tells_call", "_with_broken_calls", "_without_calls")

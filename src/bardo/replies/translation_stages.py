@@ -394,7 +394,7 @@ def logprobs_between(source: str, client: str) -> list[TranslateLogprobs]:
 
 
 def logprob_form(name: str) -> LogprobForm | None:
-    """Return how a dialect has log probabilities; None where it has none, and for a caller without a dialect."""
+    """Return how a dialect has log probabilities, or None if it has none, and for a caller without a dialect."""
     declared = dialect(name).reply if name else None
     return declared.logprobs if declared is not None else None
 

@@ -108,7 +108,7 @@ class TypedAnswer:
 
     @property
     def provenance(self) -> Provenance | None:
-        """How the answer came about; None where there was none to read, as in a turn of tool calls."""
+        """How the answer came about, or None if there was none to read, as in a turn of tool calls."""
         if self.reading is None:
             return None
         return provenance(self._plan, self.reading.extraction, attempts=self._attempts)
@@ -297,7 +297,7 @@ class TypedAnswer:
 def typed_answer(
     attempt: Attempt, request: Request, *, forward: bool, validator: AnswerValidator | None = None
 ) -> TypedAnswer | None:
-    """Return what looks after the answer of an attempt's reply; None where it has no schema, or nobody but the model looks at it."""
+    """Return what looks after the answer of an attempt's reply, or None if it has no schema, or nobody but the model looks at it."""
     answer = attempt.answer
     if answer is None or not (answer.judged or validator is not None):
         return None

@@ -150,7 +150,7 @@ class JsonGate:
         return (text, "") if end is None else (text[:end], text[end:])
 
     def _end(self, text: str) -> int | None:
-        """Return where the value ends in this piece; None where it goes on."""
+        """Return where the value ends in this piece, or None if it goes on."""
         at = 1 if self._escaped else 0
         self._escaped = False
         while True:

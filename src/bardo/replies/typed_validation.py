@@ -78,7 +78,7 @@ class AnswerReading:
 
 
 def read_strictly(answer: AnswerPlan, said: AnswerText) -> AnswerReading | None:
-    """Return the answer where it is sound JSON; None where `read_closely` has to look."""
+    """Return the answer where it is sound JSON, or None if `read_closely` has to look."""
     if said.refused:
         return AnswerReading(Extraction(error="refusal", message="the model refused to answer", text=said.text))
     sound = None if answer.plan.changes_answers else extract_sound(said.text, answer.judge, cut=said.cut)

@@ -88,7 +88,7 @@ class WrittenTokens:
         return self._answer.tokens + self._thinking.tokens
 
     def unfinished_usage(self, correction: float = 1.0) -> Usage | None:
-        """Return what was used of a reply that did not come to its end; None where nothing was written, and nothing counted.
+        """Return what was used of a reply that did not come to its end, or None if nothing was written, and nothing counted.
 
         It is exact where the model had ended and was counted, and never less than the provider's own count. `correction` is how many
         tokens of the model an estimated token is. Input is left as it was reported.
@@ -117,7 +117,7 @@ class WrittenTokens:
         )
 
     def correction(self) -> float | None:
-        """Return how many tokens of the model an estimated one was in a whole reply; None where that cannot be told."""
+        """Return how many tokens of the model an estimated one was in a whole reply, or None if that cannot be told."""
         self._count()
         usage, written = self.usage, self._answer.tokens
         if usage.output_tokens is None or written < _ENOUGH_TOKENS:

@@ -114,7 +114,7 @@ class Memory(Generic[Value]):
         return len(self._kept)
 
     def find(self, key: Hashable) -> Value | None:
-        """Return what is kept under a key; None where nothing is."""
+        """Return what is kept under a key, or None if nothing is."""
         if not _BUDGET.on:
             return None
         with _BUDGET.lock:

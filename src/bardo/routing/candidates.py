@@ -57,7 +57,7 @@ NO_CONDITIONS = Conditions()
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     """One model at one provider, by its id in the configuration, with all that is known of it.
 
-    `rating` is the quality of its answers from 0 to 1, `latency_ms` the time in which nine of ten calls are answered; None where nobody
+    `rating` is the quality of its answers from 0 to 1, `latency_ms` the time in which nine of ten calls are answered, or None if nobody
     knows. `payments` are the ways in which the provider is paid. Calls that are private go to candidates with the feature `privacy` only.
     `stay_discount` is how much less a million tokens of this call cost because their beginning is cached there, in USD.
     """
@@ -102,7 +102,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     def resolve(
         self, intent: Intent, conditions: Conditions = NO_CONDITIONS, size: CallSize = USUAL_CALL
     ) -> Resolution | None:
-        """Return what the intent comes to here; None where a requirement is not met. The name of the model is not looked at."""
+        """Return what the intent comes to here, or None if a requirement is not met. The name of the model is not looked at."""
         return self.resolution(intent, size) if self.meets(intent, conditions) else None
 
     def resolution(self, intent: Intent, size: CallSize = USUAL_CALL) -> Resolution:
@@ -121,13 +121,13 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
         return tuple([name for name in wanted if name not in self.features])
 
     def cost(self, size: CallSize, *, diem: bool = False) -> float | None:
-        """Return what a call costs, in USD; None where no price is known. With `diem` a provider that takes it costs nothing."""
+        """Return what a call costs, in USD, or None if no price is known. With `diem` a provider that takes it costs nothing."""
         if diem and "diem" in self.payments:
             return 0.0
         return None if self.prices is None else self.prices.of(size)
 
     def price(self, *, diem: bool = False) -> float | None:
-        """Return the blended price of a million tokens, in USD; None where no price is known."""
+        """Return the blended price of a million tokens, in USD, or None if no price is known."""
         if diem and "diem" in self.payments:
             return 0.0
         return None if self.prices is None else max(0.0, self.prices.blended - self.stay_discount)

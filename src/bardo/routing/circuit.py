@@ -286,10 +286,10 @@ _NO_CREDIT_WORDS = re.compile(r"credit balance is too low|exceeded your current 
 
 
 class AttemptOutcome(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """How one attempt ended. `error` is None where it was answered.
+    """How one attempt ended. `error` is None if it was answered.
 
     `rest_seconds` is how long the provider asks to wait, `seconds` how long a whole reply took and `first_token_seconds` how long a stream
-    took to begin; `key` is the label of the key that was used. `status` is the provider's, None where there was no answer.
+    took to begin; `key` is the label of the key that was used. `status` is the provider's, or None if there was no answer.
     """
 
     error: ErrorClass | None = None

@@ -22,7 +22,7 @@ MOST_CHOICES = 8
 class ConsideredCandidate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A candidate. `reasons` (`reasons.py`) are the requirements that it does not meet; `relaxed`: it may be asked all the same.
 
-    `estimated_cost_usd` is None where no price is known, `degraded` what was wanted that it does not have, and `unknown` the terms of its
+    `estimated_cost_usd` is None if no price is known, `degraded` what was wanted that it does not have, and `unknown` the terms of its
     `score` of which nothing is known.
     """
 

@@ -43,7 +43,7 @@ class FallbackRoute(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 class Offer(msgspec.Struct, frozen=True, kw_only=True):
     """A model that a provider serves: the provider's id in the configuration and in the catalog, and the model's id there.
 
-    `candidate` is what is known of it; None where nothing is known beside the catalog's class of the model.
+    `candidate` is what is known of it, or None if nothing is known beside the catalog's class of the model.
     """
 
     provider: str

@@ -25,7 +25,7 @@ _NOTEWORTHY = 0.25
 
 
 class Latency(msgspec.Struct, frozen=True, kw_only=True):
-    """Milliseconds of a target's latest calls to the first token of a stream, or to the end of a whole reply; None where too few were made.
+    """Milliseconds of a target's latest calls to the first token of a stream, or to the end of a whole reply, or None if too few were made.
 
     `first_token_*` are of streams alone. `calls` is how many the figures rest on.
     """
@@ -207,7 +207,7 @@ class MemoryHealth:
         return sum(one.is_due(now) for one in self._down)
 
     def circuit(self, provider: str, model: str, now: float) -> Circuit | None:
-        """Return what is known of a target, as of now; None where nothing is."""
+        """Return what is known of a target, as of now, or None if nothing is."""
         found = self._providers.get(provider) if not model else None
         if model and (target := self._models.get((provider, model))) is not None:
             found = target.circuit
@@ -221,7 +221,7 @@ class MemoryHealth:
         return UNKNOWN_LATENCY if target is None else target.latency.latency()
 
     def p90_ms(self, provider: str, model: str) -> int | None:
-        """Return the time in which nine of ten calls are answered, which changes with `revision`; None where too few were made."""
+        """Return the time in which nine of ten calls are answered, which changes with `revision`, or None if too few were made."""
         target = self._models.get((provider, model))
         return None if target is None else target.latency.p90_ms
 

@@ -46,7 +46,7 @@ class KeyState:
         self.times_rested = 0
 
     def rest_at(self, model: str, now: float) -> Rest | None:
-        """Return the rest that lasts longest at a model; None where the key may be used."""
+        """Return the rest that lasts longest at a model, or None if the key may be used."""
         lasting = [one for one in (self.rests.get(_EVERY), self.rests.get(model)) if one is not None and one.lasts(now)]
         return max(lasting, default=None)
 
@@ -129,7 +129,7 @@ class KeyRests:
                 del self.states[provider, key]
 
     def rest(self, provider: str, key: str, model: str, now: float) -> Rest | None:
-        """Return until when a key rests at a model; None where it may be used."""
+        """Return until when a key rests at a model, or None if it may be used."""
         state = self.states.get((provider, key))
         return None if state is None else state.rest_at(model, now)
 
@@ -139,7 +139,7 @@ class KeyRests:
         return state is not None and _EVERY in state.rests
 
     def rest_of_all(self, provider: str, model: str, now: float) -> Rest | None:
-        """Return the rest of a provider at a model, which ends with that of the first key; None where a key may be used."""
+        """Return the rest of a provider at a model, which ends with that of the first key, or None if a key may be used."""
         if not self.states:
             return None
         rests = [self.rest(provider, label, model, now) for label in self._labels.get(provider, ("",))]

@@ -31,7 +31,7 @@ def resolve(
     conditions: Conditions = NO_CONDITIONS,
     size: CallSize = USUAL_CALL,
 ) -> Resolution | None:
-    """Return the first candidate that can do it; None where none can even with its requirements relaxed."""
+    """Return the first candidate that can do it, or None if none can even with its requirements relaxed."""
     for able in candidates.search(intent, conditions):
         return best(able, intent).candidate.resolution(intent, size)
     asked = relaxed(intent)

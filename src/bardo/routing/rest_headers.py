@@ -28,7 +28,7 @@ _UNIX_MILLISECONDS = 1_000_000_000_000.0
 
 
 def rest_seconds(headers: Mapping[str, str], limits: Sequence[LimitHeaders], now: float) -> float | None:
-    """Return how long to wait by the headers of a refusal, in seconds; None where they do not say. `now` is Unix time.
+    """Return how long to wait by the headers of a refusal, in seconds, or None if they do not say. `now` is Unix time.
 
     `retry-after-ms` and `retry-after` go before the limits. Of these, the ones with nothing left count, and the one that takes longest;
     where none says what is left, the one that comes back first.

@@ -119,7 +119,7 @@ class SharedHealth:
         return self._own.count_due(now)
 
     def circuit(self, provider: str, model: str, now: float) -> Circuit | None:
-        """Return what is known of a target, as of now; None where nothing is."""
+        """Return what is known of a target, as of now, or None if nothing is."""
         return self._own.circuit(provider, model, now)
 
     def latency(self, provider: str, model: str) -> Latency:
@@ -127,7 +127,7 @@ class SharedHealth:
         return self._own.latency(provider, model)
 
     def p90_ms(self, provider: str, model: str) -> int | None:
-        """Return the time in which nine of ten calls are answered; None where too few were made."""
+        """Return the time in which nine of ten calls are answered, or None if too few were made."""
         return self._own.p90_ms(provider, model)
 
     def targets(self) -> Iterator[TargetName]:

@@ -36,7 +36,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
     whether it agrees with the answer. `pipeline` names the profile whose layers
     work on its calls, empty where nothing is said. `route` are the
     steps by which models are looked for where none is named. `tier` names the tier that decides whether a model is asked at all.
-    `pressure` is how an agent's falling vitality changes it, None where it is no part of an agent. `about` is a sentence for people.
+    `pressure` is how an agent's falling vitality changes it, or None if it is no part of an agent. `about` is a sentence for people.
     """
 
     name: str
@@ -114,11 +114,11 @@ class Workloads:
         return self._by_name.get(model) if model in self._own else None
 
     def of_call(self, intent: Intent | None, model: str) -> Workload | None:
-        """Return the workload of a call: its subsystem, or else the one that its model's name stands for; None where it is none."""
+        """Return the workload of a call: its subsystem, or else the one that its model's name stands for, or None if it is none."""
         return self.get(intent.subsystem) if intent is not None and intent.subsystem else self.find(model)
 
     def get(self, name: str) -> Workload | None:
-        """Return the workload of a name, with or without the prefix; None where there is none."""
+        """Return the workload of a name, with or without the prefix, or None if there is none."""
         return self._by_name.get(name.removeprefix(PREFIX))
 
     def with_rows(self, rows: Mapping[str, WorkloadRow]) -> Workloads:
@@ -139,7 +139,7 @@ class Workloads:
         return _laid_over(rows[name], name, made)
 
     def _base(self, name: str, rows: Mapping[str, WorkloadRow]) -> str | None:
-        """Return the name of the workload that the model of a row is; None where it is a model. Raises WorkloadMistake."""
+        """Return the name of the workload that the model of a row is, or None if it is a model. Raises WorkloadMistake."""
         model = rows[name].model or ""
         if not model.startswith(PREFIX):
             return model if model in rows and model != name else None

@@ -54,7 +54,7 @@ def head_problem(head: bytes | bytearray, headers: Headers) -> BardoError:
 
 
 def coding_problem(headers: Headers, version: str) -> BardoError | None:
-    """Return the error for a body that comes otherwise than by its length or as chunks; None where it does not."""
+    """Return the error for a body that comes otherwise than by its length or as chunks, or None if it does not."""
     values = [value.strip(b" \t").lower() for name, value in headers if name == b"transfer-encoding"]
     if not values:
         return None

@@ -525,7 +525,7 @@ class Connection(Channel):
 
 
 def _address(transport: asyncio.BaseTransport, name: str) -> tuple[str, int] | None:
-    """Return host and port of one end of a connection; None where it has none, as a socket in a file."""
+    """Return host and port of one end of a connection, or None if it has none, as a socket in a file."""
     info = transport.get_extra_info(name)
     return (str(info[0]), int(info[1])) if isinstance(info, tuple | list) and len(info) >= 2 else None
 

@@ -140,7 +140,7 @@ class RequestCycle:
     _news = False
     _waiting: asyncio.Event | None = None
     _when_gone: Callable[[], object] | None = None
-    # The reply: a head whose body has not begun; how much of an announced body is to come, None where nothing was announced.
+    # The reply: a head whose body has not begun; how much of an announced body is to come, or None if nothing was announced.
     _head: Message | None = None
     _left: int | None = 0
     _chunked = _streams = False
@@ -205,7 +205,7 @@ class RequestCycle:
             self._wake()
 
     def take_body(self) -> bytes | None:
-        """Return the whole body without ASGI's messages; None where not all of it is here, or part of it was taken already."""
+        """Return the whole body without ASGI's messages, or None if not all of it is here, or part of it was taken already."""
         if self.more_body or self._body_taken or self.disconnected or self.response_complete:
             return None
         self._body_taken = True
@@ -448,13 +448,13 @@ class RequestCycle:
 
 
 def cycle_of(call: object) -> RequestCycle | None:
-    """Return the request whose ASGI `send` or `receive` this is; None where another server gave it, or another function wraps it."""
+    """Return the request whose ASGI `send` or `receive` this is, or None if another server gave it, or another function wraps it."""
     owner = getattr(call, "__self__", None)
     return owner if type(owner) is RequestCycle else None
 
 
 def _lines(headers: Sequence[tuple[str, str]]) -> list[str] | None:
-    """Return the lines of headers of bardo's own; None where a value is not printable ASCII."""
+    """Return the lines of headers of bardo's own, or None if a value is not printable ASCII."""
     names, values = zip(*headers, strict=True)
     written = "".join(values)
     return list(map(add, map(_name, names), values)) if written.isascii() and written.isprintable() else None

@@ -46,7 +46,7 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incoming:
-    """One HTTP request. Header names are lower case; `body` is the parsed JSON, None where there is none."""
+    """One HTTP request. Header names are lower case; `body` is the parsed JSON, or None if there is none."""
 
     method: str
     path: str

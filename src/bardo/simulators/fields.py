@@ -14,7 +14,7 @@ Fields: TypeAlias = dict[str, object]
 
 
 def at(value: object, path: str) -> object:
-    """Return the value at a dotted path through nested objects; None where there is none."""
+    """Return the value at a dotted path through nested objects, or None if there is none."""
     for name in path.split("."):
         if not isinstance(value, dict):
             return None

@@ -109,7 +109,7 @@ class Provider(ABC):
 
     @abstractmethod
     def list_models(self, path: str, models: Sequence[str]) -> Reply | None:
-        """Answer a request for the list of models, or for one of them; None where `path` asks for neither."""
+        """Answer a request for the list of models, or for one of them, or None if `path` asks for neither."""
 
     def answer_other_path(self, incoming: Incoming, path: str) -> Reply | None:
         """Answer a path that neither generates nor lists models, such as counting tokens; None for an unknown path."""

@@ -41,7 +41,7 @@ _SECRET_QUERY = frozenset(("key", "api_key", "access_token"))
 
 @dataclass(frozen=True, slots=True)
 class SeenRequest:
-    """One request that arrived. Header names are lower case; keys are `***`; `body` is its JSON, None where there is none."""
+    """One request that arrived. Header names are lower case; keys are `***`; `body` is its JSON, or None if there is none."""
 
     method: str
     path: str

@@ -94,7 +94,7 @@ _LETTERS = 4
 
 
 def limit_of(body: Fields) -> int | None:
-    """Return the most tokens that an answer may have; None where the request sets no limit."""
+    """Return the most tokens that an answer may have, or None if the request sets no limit."""
     for holder in (body, *(found for name in _HOLDERS if isinstance(found := body.get(name), dict))):
         for name in _NAMES:
             value = holder.get(name)
@@ -175,7 +175,7 @@ class Simulator:
         self._script_start = 0
         self._fault_counts: dict[Fault, int] = {}
         self.batches = batch_server(preset, self._play_item)
-        """The batch API of the provider, None where it has none."""
+        """The batch API of the provider, or None if it has none."""
 
     @property
     def models(self) -> Sequence[str]:
@@ -264,7 +264,7 @@ class Simulator:
         return (other, fault) if other is not None else self._play(provider, incoming, path)
 
     def _answer_batches(self, provider: Provider, incoming: Incoming, path: str) -> Reply | None:
-        """Answer a request about files or batches; None where it is about neither."""
+        """Answer a request about files or batches, or None if it is about neither."""
         if self.batches is None:
             return None
         provider.check_key(incoming, self._key)

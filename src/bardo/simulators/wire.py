@@ -119,7 +119,7 @@ class _Connection:
         return self._protocol.our_state is h11.DONE and self._protocol.their_state is h11.DONE
 
     async def _read(self) -> Incoming | None:
-        """Read one request, or None where the client has no more."""
+        """Read one request, or None if the client has no more."""
         request: h11.Request | None = None
         body = bytearray()
         while True:

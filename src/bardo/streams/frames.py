@@ -24,7 +24,7 @@ class OversizedFrame(FramingError):
 class Frame(msgspec.Struct, frozen=True, gc=False):
     """One unit of a stream: its payload, its event name, and the bytes it stood in.
 
-    `data` is None where the frame has no payload (a comment, a keep-alive). `complete` is False for what was left when the
+    `data` is None if the frame has no payload (a comment, a keep-alive). `complete` is False for what was left when the
     stream ended in the middle of a frame. `alone`: the bytes are those of the payload and its name, and nothing else.
     """
 

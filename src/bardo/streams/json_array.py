@@ -69,7 +69,7 @@ class JsonArrayDecoder:
         return (Frame(None, raw=rest),) if rest else ()
 
     def _next_mark(self) -> tuple[int, int] | None:
-        """Return the next structural byte and its place; None where more bytes are needed."""
+        """Return the next structural byte and its place, or None if more bytes are needed."""
         pattern = _IN_STRING if self._in_string else _OUTSIDE_STRINGS
         match = pattern.search(self._held, self._scanned)
         if match is None:

@@ -184,7 +184,7 @@ def extract_strict(
     refused: bool = False,
     reasoning_removed: bool = False,
 ) -> Extraction | None:
-    """Return the answer where it is sound JSON, alone or with prose around it; None where `extract_repair` has to look.
+    """Return the answer where it is sound JSON, alone or with prose around it, or None if `extract_repair` has to look.
 
     Raises TooMuchWork where the text is too long, or the schema asks for too much.
     """

@@ -33,7 +33,7 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
 class Extraction(msgspec.Struct, frozen=True, kw_only=True):
     """A typed answer with its provenance.
 
-    `error` is None where `value` conforms to the schema. Otherwise `value` is the best that could be read (None for `no_json`, `refusal`
+    `error` is None if `value` conforms to the schema. Otherwise `value` is the best that could be read (None for `no_json`, `refusal`
     and `too_complex`), not to be used as it stands, and `failures` tells the first places where it breaks the schema.
     `truncated`: the text ended inside the value. Without an error, only its closing brackets were missing from a finished reply.
     `truncated_after`: the reply was cut behind the value, which is complete.
@@ -97,7 +97,7 @@ def pointer(path: tuple[str | int, ...] | list[str | int]) -> str:
 class UnusableAnswer(MalformedReply):
     """The model answered, and no value of the type asked for could be read. Another try, or another model, may give one.
 
-    `provenance` tells in which mode and how often the model was asked; None where only a text was read.
+    `provenance` tells in which mode and how often the model was asked, or None if only a text was read.
     """
 
     def __init__(self, extraction: Extraction, *, hint: str = "", provenance: Provenance | None = None) -> None:

@@ -67,7 +67,7 @@ class JudgingProcess:
             return False, told["failures"]
 
     def _ask(self, line: bytes, until: float) -> dict[str, Any] | None:
-        """Return the first answer; None where the process was ended."""
+        """Return the first answer, or None if the process was ended."""
         if self._owner != os.getpid():
             # After a fork the process belongs to the other one: two must not read one pipe.
             self._foreign, self._process = self._process, None
@@ -97,7 +97,7 @@ class JudgingProcess:
         return self._process
 
     def _line(self, until: float) -> dict[str, Any] | None:
-        """Return the next answer; None where the process has ended, or is ended because it is late."""
+        """Return the next answer, or None if the process has ended, or is ended because it is late."""
         process = self._process
         assert process is not None
         assert process.stdout is not None

@@ -19,7 +19,7 @@ _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|u\{([0-9a-fA-F]{
 
 
 def number(lexeme: str) -> int | float | None:
-    """Return the number a lexeme says, None where it says none. A float may come out infinite."""
+    """Return the number a lexeme says, or None if it says none. A float may come out infinite."""
     if len(lexeme) > _MAX_DIGITS:
         return None
     if NUMBER.fullmatch(lexeme):

@@ -35,7 +35,7 @@ _LAX = json.JSONDecoder(parse_constant=_null, strict=False)
 
 
 def strict_values(text: str) -> list[ParsedValue] | None:
-    """Return the JSON values in a text; None where a bracket begins something that is not JSON, so that only a closer look can tell.
+    """Return the JSON values in a text, or None if a bracket begins something that is not JSON, so that only a closer look can tell.
 
     None, too, where there are too many.
     """

@@ -249,7 +249,7 @@ _RULE = re.compile(r"[\s|:-]*")
 
 
 def from_lines(text: str, keys: frozenset[str], *, alone: bool = False) -> Json:
-    """Return the object or array that the lines of a text say, None where they say none. `keys` are the keys that may appear.
+    """Return the object or array that the lines of a text say, or None if they say none. `keys` are the keys that may appear.
 
     `alone`: nothing but the data may stand in the text.
     """
@@ -521,7 +521,7 @@ class Search:
         return fitting or self._partly(last, plain)
 
     def _partly(self, last: ParsedValue, plain: str) -> Extraction | None:
-        """Return what a value holds that the text ended in, as an error; None where it does not look like the answer."""
+        """Return what a value holds that the text ended in, as an error, or None if it does not look like the answer."""
         partial = next((form for form, _ in self._forms(last.value) if self._may_be(form)), None)
         if not partial and not (last.value == {} and _BEGINS.match(plain, last.start)):
             return None

@@ -91,7 +91,7 @@ class Place:
 
 
 def as_json(text: str, types: frozenset[str]) -> str | None:
-    """Return a parameter's text as JSON of one of the types; None where it is of none of them.
+    """Return a parameter's text as JSON of one of the types, or None if it is of none of them.
 
     Numbers stay as they were written. Words and containers in Python's notation are understood.
     """

@@ -84,7 +84,7 @@ class _Scan:
         self._controls = False
 
     def strictly(self) -> Reading[ValueEnd | None]:
-        """Read for as long as this is JSON; None where it is not."""
+        """Read for as long as this is JSON, or None if it is not."""
         while True:
             yield from self._scanner.blank(self._give if self._open else None)
             character = yield from self._scanner.peek()

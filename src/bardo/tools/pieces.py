@@ -38,7 +38,7 @@ class Note(msgspec.Struct, frozen=True, gc=False):
     """Something was not as the format says.
 
     `raw` is text of the model that stands nowhere else, or, where all was given back as text, the beginning of that text.
-    `index` is the call it is about; None where there was none.
+    `index` is the call it is about, or None if there was none.
     """
 
     why: str

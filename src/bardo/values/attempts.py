@@ -16,8 +16,8 @@ class AttemptRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
     `why` says in words what led to it. `address` names the server of a provider that has several, by its host and port. `key` is the label
     of the provider's key, never the key. `started` is in seconds since the call
-    began; `seconds` is None where the attempt was not seen to its end. `error` is the class of its error. Tokens and `nanos`
-    (nano-dollars) are None where they are not known; `tokens_approx`: they are estimated, because the reply did not come to its end.
+    began; `seconds` is None if the attempt was not seen to its end. `error` is the class of its error. Tokens and `nanos`
+    (nano-dollars) are None if they are not known; `tokens_approx`: they are estimated, because the reply did not come to its end.
     """
 
     cause: AttemptCause

@@ -72,7 +72,7 @@ class Overflow(NamedTuple):
 
 
 def find_overflow(message: str, code: str | None, kind: str | None, detail: Any) -> Overflow | None:
-    """Return what a refusal says of a prompt that is too long; None where it is about something else."""
+    """Return what a refusal says of a prompt that is too long, or None if it is about something else."""
     said = message[:_LOOKED_AT]
     if code not in _CODES and kind not in _CODES and not _is_about_it(said):
         return None

@@ -16,7 +16,7 @@ class Episode(msgspec.Struct, frozen=True, kw_only=True):
     """One call of the past with its thinking.
 
     `started_at` is Unix time. `reasoning` has no opaque state: of thinking that cannot be read only its tokens are known. `outcome` is how
-    the call ended, `verdict` what became of the reasoning policy, `schema_ok` whether a typed answer fitted its schema (None where none was
+    the call ended, `verdict` what became of the reasoning policy, `schema_ok` whether a typed answer fitted its schema (None if none was
     asked for), `feedback` the scores that were given, from 0 (bad) to 1 (good), oldest first. `tenant` is the client's, `key_id` the id of
     its key, and `session` the conversation.
     """
@@ -47,7 +47,7 @@ class EpisodeMatch(msgspec.Struct, frozen=True, kw_only=True):
     """An episode that a search found.
 
     `score` orders matches of one search and means nothing else. `found_by` says whether its words or its meaning were found, `cosine` how
-    similar its meaning is (None where that was not compared). `excerpt` is a part of its text, around the first word that was found.
+    similar its meaning is (None if that was not compared). `excerpt` is a part of its text, around the first word that was found.
     """
 
     id: str

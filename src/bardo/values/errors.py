@@ -95,7 +95,7 @@ class BardoError(Exception):
     retryable = False
     request_id = ""
     cost_nanos: int | None = None
-    """What the call cost all the same, in nano-dollars; None where that is not known."""
+    """What the call cost all the same, in nano-dollars, or None if that is not known."""
 
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message)
@@ -323,7 +323,7 @@ class ProviderError(BardoError):
     kind: Kind = "upstream"
     retryable = True
     rest_seconds: float | None = None
-    """How long the provider asks to wait, by its headers and its words; None where it does not say."""
+    """How long the provider asks to wait, by its headers and its words, or None if it does not say."""
     reached = True
 
     def __init__(self, message: str, *, hint: str = "", provider: str = "") -> None:
@@ -430,7 +430,7 @@ STOPPING = "the server is stopping"
 
 
 def shutdown_of(cancelled: BaseException) -> ShuttingDown | None:
-    """Return the error of a call that was cancelled because the server stops; None where something else cancelled it."""
+    """Return the error of a call that was cancelled because the server stops, or None if something else cancelled it."""
     return shutting_down() if STOPPING in cancelled.args else None
 
 

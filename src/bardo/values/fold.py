@@ -153,11 +153,11 @@ class CarriedFields:
                 self._own.discard(name)
 
     def pop(self, name: str) -> Any:
-        """Take a field out; None where it is absent."""
+        """Take a field out, or None if it is absent."""
         return self._fields.pop(name, None)
 
     def carried(self) -> Carried | None:
-        """Return the fields as a value, None where none came."""
+        """Return the fields as a value, or None if none came."""
         if not self._dialect:
             return None
         fields = self._fields.copy()

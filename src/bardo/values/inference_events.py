@@ -60,7 +60,7 @@ class WebSearchUsed(_Event, frozen=True, kw_only=True, tag="inference:web_search
 
 
 class CacheStats(_Event, frozen=True, kw_only=True, tag="inference:cache_stats"):
-    """How much of a prompt came from the provider's cache. `savings_usd` is None where the price of cached tokens is not known."""
+    """How much of a prompt came from the provider's cache. `savings_usd` is None if the price of cached tokens is not known."""
 
     cached_tokens: int
     total_tokens: int
@@ -98,7 +98,7 @@ class ReasoningText(_Event, frozen=True, kw_only=True, tag="call:reasoning"):
 class CallFinished(_Event, frozen=True, kw_only=True, tag="call:finished"):
     """A call has ended, as its row in the log says. A number that is None is unknown. `degraded` names what was changed or lost.
 
-    `visibility` says whether its thinking can be read: `visible`, `summarized`, `opaque`, or None where there was none. `model_asked` and
+    `visibility` says whether its thinking can be read: `visible`, `summarized`, `opaque`, or None if there was none. `model_asked` and
     `client_dialect` are what the client said: all that is known of a call that no provider was asked for.
     """
 
@@ -148,7 +148,7 @@ InferenceEvent = (
 class PublishedEvent(msgspec.Struct, frozen=True, kw_only=True):
     """An event, and the call that it is about, by the id that the log has: empty where it is about none.
 
-    `key_id` is the key that the call came with, None where keys are not asked for. `at` is Unix time, 0 where nobody said.
+    `key_id` is the key that the call came with, or None if keys are not asked for. `at` is Unix time, 0 where nobody said.
     """
 
     request_id: str

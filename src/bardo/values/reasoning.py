@@ -33,7 +33,7 @@ class ReasoningStepType(StrEnum):
 
 
 class ReasoningStep(msgspec.Struct, frozen=True, kw_only=True):
-    """A stretch of thinking: the chain's `content[start:end]`, in characters. `confidence` is None where nobody measured it."""
+    """A stretch of thinking: the chain's `content[start:end]`, in characters. `confidence` is None if nobody measured it."""
 
     step_type: ReasoningStepType
     content: str
@@ -48,7 +48,7 @@ class ReasoningStep(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReasoningCost(msgspec.Struct, frozen=True, kw_only=True):
-    """What the thinking cost. `usd` is None where the price is not known."""
+    """What the thinking cost. `usd` is None if the price is not known."""
 
     reasoning_tokens: int = 0
     billed_as_output: bool = True

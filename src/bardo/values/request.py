@@ -46,7 +46,7 @@ class Intent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 class Resolution(msgspec.Struct, frozen=True, kw_only=True):
     """Who was found for an intent: a model at a provider, by its id in the configuration.
 
-    `estimated_cost_usd` is None where no price is known. `features` are all that it has, sorted; `degraded` are the wanted features that
+    `estimated_cost_usd` is None if no price is known. `features` are all that it has, sorted; `degraded` are the wanted features that
     it does not have, the preferred ones first.
     """
 
@@ -181,7 +181,7 @@ class Control(msgspec.Struct, frozen=True, kw_only=True):
     """The reasoning policy as one target takes it.
 
     `fields` is the JSON fragment that goes into the body: a dialect lays it in and says nothing of its own about thinking. `thinks` is
-    what is expected of the model, None where nobody knows.
+    what is expected of the model, or None if nobody knows.
     """
 
     fields: dict[str, Any] = {}
@@ -312,7 +312,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     speaks the dialect, and are no loss elsewhere. `body` is the parsed original, `body_bytes` the original itself, with what is asked of
     bardo. `control` is `reasoning` written for the target at hand.
     `attribution` is the line at the head of its system prompt by which Claude Code says to Anthropic whose it is: no part of the prompt.
-    `kept_as` says how the gateway keeps the reply, None where it does not.
+    `kept_as` says how the gateway keeps the reply, or None if it does not.
     `operation` is what it is asked as, for the log. `degraded` is what was lost before: OpenAI's older completions are put to a chat.
     """
 

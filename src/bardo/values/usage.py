@@ -142,7 +142,7 @@ class CallCost(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def difference_nanos(self) -> int | None:
-        """What the provider reports above the cost by the price rows; None where one of them is unknown."""
+        """What the provider reports above the cost by the price rows, or None if one of them is unknown."""
         if self.reported_nanos is None or self.computed_nanos is None:
             return None
         return self.reported_nanos - self.computed_nanos

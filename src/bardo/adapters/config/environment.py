@@ -69,7 +69,7 @@ def with_environment(settings: S, environment: Mapping[str, str]) -> S:
 
 
 def reuse_in(environment: Mapping[str, str]) -> bool | None:
-    """Return whether anything shall be kept of earlier requests; None where the environment does not say. Raises ConfigError."""
+    """Return whether anything shall be kept of earlier requests, or None if the environment does not say. Raises ConfigError."""
     said = environment.get(REUSE, "")
     if said not in ("", "on", "off"):
         raise ConfigError(f"{REUSE} is {said!r}", hint="it must be on or off: what is sent and answered is the same")

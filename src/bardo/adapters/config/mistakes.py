@@ -366,7 +366,7 @@ def _nested(source: str) -> ConfigError:
 
 @dataclass(frozen=True, slots=True)
 class TableRead(Generic[T]):
-    """A table as a value, without its keys in which a mistake was found: `wrong` names those. None where no value could be made."""
+    """A table as a value, without its keys in which a mistake was found: `wrong` names those. None if no value could be made."""
 
     value: T | None
     wrong: frozenset[str] = frozenset()

@@ -317,7 +317,7 @@ class EmbeddingSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 
 
 def model_asked(asked: EmbeddingSettings, providers: Sequence[ProviderEntry], source: str) -> str | None:
-    """Return the model that is asked for vectors, with its provider (`venice/text-embedding-bge-m3`); None where no provider is."""
+    """Return the model that is asked for vectors, with its provider (`venice/text-embedding-bge-m3`), or None if no provider is."""
     if asked.provider == LOCAL:
         return None
     row = _row(asked.provider, providers, source)

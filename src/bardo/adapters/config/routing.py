@@ -415,7 +415,7 @@ class FailoverSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     stale_bytes: Bytes = 64 * 1024 * 1024
 
     def first_token(self, provider: str) -> float | None:
-        """Return how long a streamed reply of a provider may take to its first token; None where only `[timeouts]` bound it."""
+        """Return how long a streamed reply of a provider may take to its first token, or None if only `[timeouts]` bound it."""
         return self.first_token_seconds_at.get(provider, self.first_token_seconds) or None
 
 

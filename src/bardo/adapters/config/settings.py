@@ -87,7 +87,7 @@ from bardo.values.errors import ConfigError
 
 
 def embedding_folder(settings: Settings) -> str | None:
-    """Return the folder of the model that makes vectors of episodes, empty for the table that ships, None where none are made."""
+    """Return the folder of the model that makes vectors of episodes, empty for the table that ships, or None if none are made."""
     named = settings.memory.embedding
     if named == NO_EMBEDDING:
         return None
@@ -176,7 +176,7 @@ def load_settings(path: str | Path | None = None, environment: Mapping[str, str]
 
 
 def settings_file(path: str | Path | None, environment: Mapping[str, str]) -> Path | None:
-    """Return the file that is read, which may not exist where somebody named it; None where there is none."""
+    """Return the file that is read, which may not exist where somebody named it, or None if there is none."""
     named = path or environment.get("BARDO_CONFIG")
     if named:
         return Path(named)
@@ -324,7 +324,7 @@ def may_mask(settings: Settings) -> bool:
 
 
 def model_of_vectors(settings: Settings) -> str | None:
-    """Return the model that is asked for vectors, with its provider (`venice/text-embedding-bge-m3`); None where no provider is."""
+    """Return the model that is asked for vectors, with its provider (`venice/text-embedding-bge-m3`), or None if no provider is."""
     return model_asked(settings.inference.embeddings, settings.providers, settings.source)
 
 

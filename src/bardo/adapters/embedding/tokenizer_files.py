@@ -23,7 +23,7 @@ class TokenizerFiles:
         self._known: dict[str, Callable[[Request], int | None] | None] = {}
 
     def counter(self, model: str) -> Callable[[Request], int | None] | None:
-        """Return what counts the prompts of a model; None where no file is about it."""
+        """Return what counts the prompts of a model, or None if no file is about it."""
         if model not in self._known:
             if len(self._known) >= _MOST_MODELS:
                 self._known.clear()

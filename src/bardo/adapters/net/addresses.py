@@ -86,7 +86,7 @@ _WITH_PROXY_SETTINGS = ("darwin", "win32")
 
 
 def proxy_for(scheme: str, host: str, port: int) -> str | None:
-    """Return the URL of the proxy for calls to a host, or None where they go straight. Raises ConfigError for one that cannot be used."""
+    """Return the URL of the proxy for calls to a host, or None if they go straight. Raises ConfigError for one that cannot be used."""
     if sys.platform not in _WITH_PROXY_SETTINGS and not any(name.lower().endswith("_proxy") for name in os.environ):
         return None
     # It loads the HTTP client of Python, which is for this alone.
@@ -235,7 +235,7 @@ class RequestRoute(NamedTuple):
 
 
 def way_of(url: str) -> RequestRoute | None:
-    """Return how a URL is reached; None where it is no http(s) URL. Raises ConfigError for a proxy that cannot be used."""
+    """Return how a URL is reached, or None if it is no http(s) URL. Raises ConfigError for a proxy that cannot be used."""
     try:
         parts = urlsplit(url)
         secure, host, port = _place(parts)

@@ -71,7 +71,7 @@ def authorize(
 
 
 def find_credentials(environment: Mapping[str, str]) -> Credentials | None:
-    """Return the key pair of the environment, or None where it is not whole."""
+    """Return the key pair of the environment, or None if it is not whole."""
     key_id, secret = _set(environment, KEY_ID), _set(environment, SECRET)
     return Credentials(key_id, secret, _set(environment, SESSION)) if key_id and secret else None
 

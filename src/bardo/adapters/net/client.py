@@ -260,7 +260,7 @@ class BodyUnpacker:
 
     @classmethod
     def of(cls, header: str) -> BodyUnpacker | None:
-        """Return what unpacks a body with this `Content-Encoding`; None where it is read as it is."""
+        """Return what unpacks a body with this `Content-Encoding`, or None if it is read as it is."""
         named = [
             name for word in header.lower().split(",") if (name := word.strip()) in UNPACKERS or name in _UNREADABLE
         ]
@@ -566,7 +566,7 @@ def request_head(call: Call, way: RequestRoute) -> bytes:
 def _head_before_length(
     method: str, way: RequestRoute, headers: tuple[tuple[str, str], ...]
 ) -> tuple[bytes, bool] | None:
-    """Return the lines that calls with the same headers begin with, and whether the length is to follow; None where HTTP allows one not."""
+    """Return the lines that calls with the same headers begin with, and whether the length is to follow, or None if HTTP allows one not."""
     names = {name.lower() for name, _ in headers}
     lines: list[bytes | None] = [b"%b %b HTTP/1.1\r\n" % (method.encode(), way.target)]
     if "host" not in names:
@@ -580,7 +580,7 @@ def _head_before_length(
 
 @lru_cache(maxsize=1024)
 def _line(name: str, value: str) -> bytes | None:
-    """Return one header line; None where HTTP does not allow it."""
+    """Return one header line, or None if HTTP does not allow it."""
     if not can_be_sent(name, value):
         return None
     return f"{name}: {value}\r\n".encode("utf-8", "surrogateescape")

@@ -90,13 +90,13 @@ class ReplayKeeper:
 
     @property
     def calls(self) -> StateCalls | None:
-        """What asks the store; None where nothing is kept."""
+        """What asks the store, or None if nothing is kept."""
         return self._calls
 
     async def recall(self, request: Request, tenant: str = "", sent: Request | None = None) -> Recalled:
         """Return what is known of the replies in a request's history, where it has one.
 
-        `sent` is the request as layers have changed it, None where it is sent as it was asked: it says where each turn stands.
+        `sent` is the request as layers have changed it, or None if it is sent as it was asked: it says where each turn stands.
         """
         calls, size = self._calls, size_of(request)
         history: History | None = None

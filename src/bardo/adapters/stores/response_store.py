@@ -70,7 +70,7 @@ class ResponseStore:
         return await self._put(tenant, keys, msgspec.json.encode(stored), name=stored.id)
 
     async def conversation(self, tenant: str, name: str) -> StoredConversation | None:
-        """Return a conversation, None where it is not kept."""
+        """Return a conversation, or None if it is not kept."""
         found = await self._find(tenant, [f"{_CONVERSATION}{name}"])
         return next((msgspec.json.decode(value, type=StoredConversation) for value in found.values()), None)
 
@@ -82,7 +82,7 @@ class ResponseStore:
     async def change_conversation(
         self, tenant: str, name: str, change: Callable[[StoredConversation], StoredConversation]
     ) -> StoredConversation | None:
-        """Change a conversation and return it; None where it is not kept, or has become too large to be.
+        """Change a conversation and return it, or None if it is not kept, or has become too large to be.
 
         Where another gateway changes it at the same moment, `change` is made again to what that one left. Raises Unavailable.
         """
@@ -141,7 +141,7 @@ def open_responses(
     clock: Callable[[], float] = time.time,
     environment: Mapping[str, str] | None = None,
 ) -> ResponseStore | None:
-    """Return the store that the settings describe, None where nothing is kept.
+    """Return the store that the settings describe, or None if nothing is kept.
 
     Raises OperatorError where its file cannot be used, or its address is wrong.
     """

@@ -122,7 +122,7 @@ class LogPruning:
             return write_anew(self._engine)
 
     def size(self) -> int | None:
-        """Return how many bytes the log takes; None where that is not known."""
+        """Return how many bytes the log takes, or None if that is not known."""
         from bardo.adapters.stores.log.queries import size_of
 
         with self._using(), self._engine.connect() as connection:

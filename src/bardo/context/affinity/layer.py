@@ -48,7 +48,7 @@ class ExpectSession(Effect, frozen=True):
 class RecordSession(Effect, frozen=True):
     """Note that a session's call was answered, with what the reply says of its tokens.
 
-    `prefix` is the beginning of the prompt that other sessions have too, None where it is to be read from the `request`. `expected` is how
+    `prefix` is the beginning of the prompt that other sessions have too, or None if it is to be read from the `request`. `expected` is how
     many of the tokens each target was expected to have cached, by its provider, address and model.
     """
 

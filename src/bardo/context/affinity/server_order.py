@@ -129,7 +129,7 @@ def _cheapest_warm(
 
 
 def _cost(target: TargetFacts, state: ServerState, prompt_tokens: int) -> float | None:
-    """Return what the prompt costs at a target, in nano-dollars; None where that is not known."""
+    """Return what the prompt costs at a target, in nano-dollars, or None if that is not known."""
     if target.input_nanos is None:
         return None
     whole = prompt_tokens * target.input_nanos / _PER_MILLION

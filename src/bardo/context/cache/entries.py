@@ -111,7 +111,7 @@ def encode_kept(reply: KeptReply) -> bytes:
 
 
 def decode_kept(value: bytes) -> KeptReply | None:
-    """Return the reply that a value holds; None where another version of bardo wrote it in a form that this one cannot read."""
+    """Return the reply that a value holds, or None if another version of bardo wrote it in a form that this one cannot read."""
     if value[:1] != _FORM:
         return None
     try:
@@ -140,7 +140,7 @@ _OPPOSED = (
 def compare_answers(cached: str, fresh: str, cosine: float | None) -> Comparison:
     """Return whether two answers mean the same.
 
-    `cosine` is the similarity of their vectors, None where there is none. What cannot be told is undecided: long answers are worded
+    `cosine` is the similarity of their vectors, or None if there is none. What cannot be told is undecided: long answers are worded
     anew each time, and such a comparison says nothing of the cache.
     """
     left, right = _folded_words(cached), _folded_words(fresh)
@@ -218,7 +218,7 @@ def _fields_of(request: Request) -> tuple[Any, ...]:
 
 
 def _options_of(options: BardoOptions) -> BardoOptions | None:
-    """Return the options without those that say nothing of the answer; None where none is left."""
+    """Return the options without those that say nothing of the answer, or None if none is left."""
     if options == _DEFAULT:
         return None
     asked = msgspec.structs.replace(

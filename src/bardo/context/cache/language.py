@@ -159,7 +159,7 @@ def languages() -> tuple[Language, ...]:
 
 
 def language_of(words: Iterable[str]) -> Language | None:
-    """Return the language that most of a question's small words belong to, of several the first; None where that is none."""
+    """Return the language that most of a question's small words belong to, of several the first, or None if that is none."""
     found = list(words)
     best = max(languages(), key=lambda one: sum(word in one.small for word in found))
     if any(word in best.small for word in found):

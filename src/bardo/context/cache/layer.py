@@ -191,7 +191,7 @@ _WHOLE = frozenset(("stop", "tool_calls"))
 
 
 def refusal_of(request: Request, allowed: Collection[str], most_temperature: float) -> Refusal | None:
-    """Return why a call is not answered by a kept reply; None where it may be.
+    """Return why a call is not answered by a kept reply, or None if it may be.
 
     `allowed` are reasons that do not count. A temperature over `most_temperature` asks for another answer each time.
     """
@@ -202,7 +202,7 @@ def refusal_of(request: Request, allowed: Collection[str], most_temperature: flo
 
 
 def refusal_of_reply(response: Response, reply: KeptReply | None) -> Refusal | None:
-    """Return why a reply that came to its end is not kept; None where it may be."""
+    """Return why a reply that came to its end is not kept, or None if it may be."""
     if response.error is not None:
         return "error"
     if response.finish.reason not in _WHOLE or not response.blocks:
@@ -449,7 +449,7 @@ class CacheLayer:
     def _find_similar(
         self, similar: Similar, request: Request, facts: LayerFacts
     ) -> Generator[Effect, Any, SimilarLookup | None]:
-        """Look for a similar question; None where that fails, which is no reason to fail the call."""
+        """Look for a similar question, or None if that fails, which is no reason to fail the call."""
         try:
             return (yield from similar.look(request, facts))
         except EffectFailed:

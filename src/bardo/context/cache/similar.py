@@ -244,7 +244,7 @@ _LEAST_PARTNERS = 2
 
 
 def difference(one: str, other: str) -> Difference | None:
-    """Return why the answer to one question may not answer the other; None where nothing that matters differs. Symmetric."""
+    """Return why the answer to one question may not answer the other, or None if nothing that matters differs. Symmetric."""
     left, right = read_question(one), read_question(other)
     if left is None or right is None:
         return "unread"
@@ -310,7 +310,7 @@ def _counts(unit: frozenset[str], question: Question) -> bool:
 
 
 def _aligned(one: Question, other: Question) -> Pairs | None:
-    """Return each term with its partner; None where a term has none that must have one."""
+    """Return each term with its partner, or None if a term has none that must have one."""
     pairs: Pairs = []
     taken: set[int] = set()
     for exactly in (True, False):
@@ -416,7 +416,7 @@ class SimilarAnswers:
         self._rules = rules
 
     def look(self, request: Request, facts: LayerFacts) -> Generator[Effect, Any, SimilarLookup | None]:
-        """Return what may be served and compared; None where the request has no question that can be compared."""
+        """Return what may be served and compared, or None if the request has no question that can be compared."""
         text = question_of(request)
         if text is None:
             return None
@@ -459,7 +459,7 @@ class SimilarAnswers:
 
 
 def question_of(request: Request) -> str | None:
-    """Return the text of the last turn; None where it is none of the user's, or holds more than text, or too much of it."""
+    """Return the text of the last turn, or None if it is none of the user's, or holds more than text, or too much of it."""
     last = request.messages[-1] if request.messages else None
     if last is None or last.role != "user" or not all(isinstance(block, TextBlock) for block in last.blocks):
         return None

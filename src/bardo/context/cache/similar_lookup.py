@@ -38,7 +38,7 @@ def encode_index(question: IndexedQuestion) -> bytes:
 
 
 def decode_index(index: bytes) -> IndexedQuestion | None:
-    """Return the question of an entry; None where another version of bardo wrote it in a form that this one cannot read."""
+    """Return the question of an entry, or None if another version of bardo wrote it in a form that this one cannot read."""
     if index[:1] != _FORM:
         return None
     try:

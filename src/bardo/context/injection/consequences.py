@@ -75,7 +75,7 @@ class InjectedTargets(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.addresses or self.tools or self.numbers or self.paths)
 
     def consequence(self, tool: str, arguments: str) -> What | None:
-        """Return what of a call comes from the instructions; None where nothing does."""
+        """Return what of a call comes from the instructions, or None if nothing does."""
         readable = _unescaped(arguments[:_MOST_ARGUMENTS])
         if any(address in readable for address in self.addresses):
             return "address"

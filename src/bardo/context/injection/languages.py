@@ -137,7 +137,7 @@ class _AddressedPatterns(NamedTuple):
 
 
 def foreign_matches(flat: str, starts: frozenset[int] = frozenset(), *, trusted: bool) -> Iterator[Match | None]:
-    """Yield the attempts in a text whose white space is single spaces; None where other calls may have their turn.
+    """Yield the attempts in a text whose white space is single spaces, or None if other calls may have their turn.
 
     `starts` are the places where its lines began.
     Of a trusted text only those to replace the rules count.

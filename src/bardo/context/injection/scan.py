@@ -350,7 +350,7 @@ def _flat(text: str) -> tuple[str, frozenset[int]]:
 
 
 def _matches_in(flat: str, starts: frozenset[int], *, trusted: bool) -> Iterator[Match | None]:
-    """Yield the matches of all rules; None where other calls may have their turn."""
+    """Yield the matches of all rules, or None if other calls may have their turn."""
     for place, (row, pattern, unless) in enumerate(_patterns()):
         if trusted and not row.trusted:
             continue
@@ -425,7 +425,7 @@ def _probed(sentences: list[str], weights: WeightsFor) -> Steps[tuple[float, Tie
 
 
 def _embedded(texts: list[str]) -> Steps[TextVectors | None]:
-    """Return the vectors of texts; None where there is no embedding."""
+    """Return the vectors of texts, or None if there is no embedding."""
     try:
         made: TextVectors = yield Embed(tuple(texts))
     except EffectFailed:

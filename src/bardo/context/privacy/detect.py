@@ -356,7 +356,7 @@ def _codes(library: Any) -> frozenset[int]:
 
 @cache
 def _international_plan(library: Any, code: int) -> _Plan | None:
-    """Return the plan of a country code; None where its numbers are rewritten, so that only the library knows."""
+    """Return the plan of a country code, or None if its numbers are rewritten, so that only the library knows."""
     metadata = library.PhoneMetadata
     regions = library.COUNTRY_CODE_TO_REGION_CODE[code]
     plans = [
@@ -403,7 +403,7 @@ def _national_plans(library: Any, regions: Sequence[str]) -> re.Pattern[str]:
 
 
 def _library() -> Any:
-    """Return `phonenumbers`, or None where it is not installed."""
+    """Return `phonenumbers`, or None if it is not installed."""
     try:
         return importlib.import_module("phonenumbers")
     except ImportError:

@@ -21,7 +21,7 @@ _GLUED = re.compile(rf"{HOLE}[^\s\w{HOLE}]?\w|\w[^\s\w{HOLE}]?{HOLE}")
 Pieces = Sequence[tuple[str, bool]]
 """A text in parts, and of each whether it is a value."""
 _Part = tuple[str, bool | None]
-"""A part, and whether it is a value; None where it is not cut yet."""
+"""A part, and whether it is a value, or None if it is not cut yet."""
 
 
 class KnownValues:

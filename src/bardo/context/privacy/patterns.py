@@ -88,7 +88,7 @@ class FirstSigns:
 
 @lru_cache(maxsize=4096)
 def _beginnings(expression: str) -> frozenset[str] | None:
-    """Return what the first characters of matches are; None where that is not known."""
+    """Return what the first characters of matches are, or None if that is not known."""
     try:
         found = _followed(frozenset({""}), _PARSER.parse(expression, re.ASCII | re.IGNORECASE), {})
     except _AnyBeginning:

@@ -163,7 +163,7 @@ class RestorePlan:
         self.exact = re.compile(f"<((?:{'|'.join(map(re.escape, placeholders.labels))})_[0-9]{{1,6}})>")
 
     def value_of(self, placeholder: str) -> str | None:
-        """Return the value of a placeholder in any form; None where it is none of this call."""
+        """Return the value of a placeholder in any form, or None if it is none of this call."""
         return self._values.get(inner_of(placeholder))
 
     def whole(self, text: str) -> str:
@@ -328,7 +328,7 @@ def _unescaped(raw: str, *, over: bool) -> tuple[str, Callable[[int], int]]:
 
 
 def _open_escape(raw: str) -> int | None:
-    """Return where an escape begins that is cut at the end; None where none is."""
+    """Return where an escape begins that is cut at the end, or None if none is."""
     placeholder = _OPEN_ESCAPE.search(raw, max(0, len(raw) - 6))
     if placeholder is None:
         return None

@@ -143,7 +143,7 @@ class Summary(msgspec.Struct, frozen=True, array_like=True):
 class Compaction(msgspec.Struct, frozen=True, kw_only=True):
     """A request after compaction: what was done, empty for nothing, and what was seen, for the receipt.
 
-    `changed_from` says from where on the prompt differs from that of the turn before; None where it does not.
+    `changed_from` says from where on the prompt differs from that of the turn before, or None if it does not.
     """
 
     request: Request
@@ -201,7 +201,7 @@ def _recall(facts: LayerFacts) -> Generator[Effect, Any, tuple[Summary, ...]]:
 
 
 def _newest_summary(summaries: Sequence[Summary], messages: Sequence[Message]) -> Summary | None:
-    """Return the newest summary of the beginning of these messages; None where there is none."""
+    """Return the newest summary of the beginning of these messages, or None if there is none."""
     for one in reversed(summaries):
         if one.messages < len(messages) and _digest(messages[: one.messages]) == one.digest:
             return one
@@ -213,7 +213,7 @@ def _digest(messages: Sequence[Message]) -> str:
 
 
 def _cut(messages: Sequence[Message], turns: int, summary: Summary | None) -> int | None:
-    """Return from which place on messages stay: a turn of the model, so that roles alternate. None where none can be left out."""
+    """Return from which place on messages stay: a turn of the model, so that roles alternate. None if none can be left out."""
     place = kept_from(messages, turns)
     begin = 0 if summary is None else summary.messages
     left = messages[begin:place]
@@ -309,7 +309,7 @@ def _with_summary(request: Request, summary: Summary) -> Request:
 
 
 def _asked_of_provider(request: Request, facts: LayerFacts, settings: CompressSettings, limit: int) -> Request | None:
-    """Return the request with the fields by which its provider shortens it; None where a target has none, or speaks another dialect."""
+    """Return the request with the fields by which its provider shortens it, or None if a target has none, or speaks another dialect."""
     if not facts.targets or any(target.dialect != request.dialect for target in facts.targets):
         return None
     rows = [provider_compaction(one.row, one.dialect, one.model, request.headers) for one in facts.targets]

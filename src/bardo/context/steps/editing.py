@@ -70,7 +70,7 @@ class Editor(Protocol):
         return ()
 
     def proposals(self, parts: Sequence[Part], request: Request, vectors: Vectors) -> list[Proposal]:
-        """Return what could be changed, in the order of the parts. `vectors` are those that were asked for, None where there are none."""
+        """Return what could be changed, in the order of the parts. `vectors` are those that were asked for, or None if there are none."""
         ...
 
     def apply(self, part: Part, recipe: str) -> str:
@@ -224,7 +224,7 @@ def exceeds(tokens: int, request: Request, facts: LayerFacts) -> bool:
 
 
 def _vectors(texts: tuple[str, ...]) -> Generator[Effect, Any, Vectors]:
-    """Return the vectors of texts; None where nothing makes any."""
+    """Return the vectors of texts, or None if nothing makes any."""
     if not texts:
         return None
     try:

@@ -85,7 +85,7 @@ class ToolQuery(NamedTuple):
 
 
 class ComparedTool(NamedTuple):
-    """One tool as it is compared: its texts, their vectors, and what it was used for; None where that is not known."""
+    """One tool as it is compared: its texts, their vectors, and what it was used for, or None if that is not known."""
 
     text: ToolText
     vectors: ToolVectors | None = None

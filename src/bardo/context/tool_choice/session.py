@@ -120,7 +120,7 @@ class ToolPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def decode(cls, value: bytes | None) -> Self | None:
-        """Return a plan that was kept as bytes; None where there is none that can be read."""
+        """Return a plan that was kept as bytes, or None if there is none that can be read."""
         try:
             return None if value is None else msgspec.msgpack.decode(value, type=cls)
         except msgspec.MsgspecError:

@@ -50,7 +50,7 @@ class UpstreamJob(msgspec.Struct, frozen=True, kw_only=True):
     """A job as its provider tells of it.
 
     `tag` is ours, empty where the provider keeps none. `results` are the paths of what holds its results; those that came with this
-    answer are in `inline`. `count` is how many requests it has, None where that is not told yet. `created_at` is Unix time.
+    answer are in `inline`. `count` is how many requests it has, or None if that is not told yet. `created_at` is Unix time.
     """
 
     id: str

@@ -64,7 +64,7 @@ def openai_batch(facts: BatchFacts) -> JsonObject:
 
 
 def _usage(counts: Mapping[str, int]) -> JsonObject | None:
-    """Return the tokens of all items; None where no item told any."""
+    """Return the tokens of all items, or None if no item told any."""
     if not counts:
         return None
     given, made = (counts.get(name, 0) for name in _USAGE)

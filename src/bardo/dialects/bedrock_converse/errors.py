@@ -98,7 +98,7 @@ def decode_error(status: int, body: bytes, headers: dict[str, str], provider: st
 
 
 def stream_refusal(item: Frame, provider: str) -> UpstreamRefused | None:
-    """Return the error that a message of a stream tells of, or None where it is a message of another kind."""
+    """Return the error that a message of a stream tells of, or None if it is a message of another kind."""
     if not item.event:
         return None
     data = item.data or b""

@@ -50,7 +50,7 @@ def _payload(name: str) -> Payload | None:
 
 
 def payload_in(value: JsonObject) -> Payload | None:
-    """Return the language a reply's first payload is in, or None where it is in none of them."""
+    """Return the language a reply's first payload is in, or None if it is in none of them."""
     if "choices" in value:
         return "openai_chat"
     if value.keys() & _CONVERSE:

@@ -57,7 +57,7 @@ def decode_usage(
 
 
 def encode_usage(usage: Usage) -> JsonObject | None:
-    """Return `usageMetadata`, or None where nothing was reported. Gemini's own object comes back as it was."""
+    """Return `usageMetadata`, or None if nothing was reported. Gemini's own object comes back as it was."""
     raw = usage.raw if _is_ours(usage.raw) else {}
     if raw and _numbers(decode_usage(raw)[0]) == _numbers(usage):
         return dict(raw)

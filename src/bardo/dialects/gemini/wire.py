@@ -298,7 +298,7 @@ def camel(name: str) -> str:
 
 
 def field_in(fields: JsonObject, name: str) -> object:
-    """Return a field of an object in whichever spelling it stands there; None where it is absent or null."""
+    """Return a field of an object in whichever spelling it stands there, or None if it is absent or null."""
     return next((value for key, value in reversed(fields.items()) if value is not None and camel(key) == name), None)
 
 

@@ -43,7 +43,7 @@ def decode_usage(raw: JsonObject, excludes_reasoning: bool | None = None) -> tup
 
 
 def encode_usage(usage: Usage) -> JsonObject | None:
-    """Return the `usage` object, or None where nothing was reported. The dialect's own object comes back as it was."""
+    """Return the `usage` object, or None if nothing was reported. The dialect's own object comes back as it was."""
     raw = usage.raw if _is_ours(usage.raw) else {}
     if raw and _numbers(decode_usage(raw)[0]) == _numbers(usage):
         return dict(raw)

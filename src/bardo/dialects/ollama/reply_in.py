@@ -189,7 +189,7 @@ class Decoder:
             out.extend(Degraded(doubt) for doubt in doubts)
 
     def _read_leniently(self, item: Frame, data: bytes, out: list[Event]) -> tuple[Line, list[str]] | tuple[None, None]:
-        """Return a line that is not quite one, with the arguments of its calls; None where it ends the reply, or says nothing."""
+        """Return a line that is not quite one, with the arguments of its calls, or None if it ends the reply, or says nothing."""
         try:
             value = decode_leniently(data, out)
         except (ValueError, RecursionError):

@@ -119,7 +119,7 @@ class RepeatedArguments:
         return rest
 
     def _beyond(self, text: str, piece: int, begin: int) -> tuple[str | None, tuple[int, int] | None]:
-        """Return what `text` has beyond the pieces from this place on, and where it ends; None where it differs from them."""
+        """Return what `text` has beyond the pieces from this place on, and where it ends, or None if it differs from them."""
         at = 0
         while piece < len(self._pieces) and at < len(text):
             held = self._pieces[piece]

@@ -27,7 +27,7 @@ from bardo.values.events import ContentChunk, Event, RefusalChunk, ThinkChunk, T
 
 Piece = ContentChunk | ThinkChunk | RefusalChunk | ToolCallChunk
 Listener = Callable[[Piece], Callable[[str], object] | None]
-"""What returns who must hear of further text of a piece, None where nobody must."""
+"""What returns who must hear of further text of a piece, or None if nobody must."""
 _LESSONS = 8
 
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"')
@@ -68,7 +68,7 @@ class Repetition:
         return self._frames[0].around if self._frames else None
 
     def read_all(self, values: Sequence[bytes], *, joined: bool) -> Sequence[Event] | None:
-        """Return the events of repeated frames with these values, None where one of them is no text."""
+        """Return the events of repeated frames with these values, or None if one of them is no text."""
         if not self._frames:
             return None
         texts = texts_of(self._frames[0].values(values))

@@ -68,7 +68,7 @@ _NOTHING = ReplyMessage()
 
 
 class ChatDecoder(PlainReplyDecoder, RepeatingDecoder, SwitchableDecoder, ReturningDecoder):
-    """Reads one reply. `excludes_reasoning` is the provider's fact about reasoning tokens, None where it is not known."""
+    """Reads one reply. `excludes_reasoning` is the provider's fact about reasoning tokens, or None if it is not known."""
 
     def __init__(
         self, *, provider: str = "", excludes_reasoning: bool | None = None, returns_details: bool = False
@@ -274,7 +274,7 @@ class ChatDecoder(PlainReplyDecoder, RepeatingDecoder, SwitchableDecoder, Return
         return events + self._fail(error) if error is not None else events
 
     def _without_choices(self, frame: Reply, data: bytes) -> ProviderError | None:
-        """Return what is wrong with a frame that has no list of choices; None where it may do without."""
+        """Return what is wrong with a frame that has no list of choices, or None if it may do without."""
         body: JsonObject = decode_leniently(data)
         choices = body.get("choices")
         if choices is not None:

@@ -94,7 +94,7 @@ def _google_counts(metadata: JsonObject) -> JsonObject | None:
 
 
 def _beside_by_google(google: JsonObject, output: int | None, reasoning: int | None) -> bool | None:
-    """Return whether `output` is Google's answer alone; None where its counts are about something else."""
+    """Return whether `output` is Google's answer alone, or None if its counts are about something else."""
     answer, thoughts = (
         token_count(google.get("candidatesTokenCount")) or 0,
         token_count(google.get("thoughtsTokenCount")),
@@ -133,7 +133,7 @@ def _amount(value: object) -> float | None:
 
 
 def encode_usage(usage: Usage) -> JsonObject | None:
-    """Return a `usage` object in bardo's algebra, the provider's further fields of this dialect kept; None where nothing is known.
+    """Return a `usage` object in bardo's algebra, the provider's further fields of this dialect kept, or None if nothing is known.
 
     Clients must get three counts: one that is unknown is 0, and the total is then what is known, or the provider's own total.
     """

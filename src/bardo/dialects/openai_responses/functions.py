@@ -64,7 +64,7 @@ class FunctionNames:
                 self._add(form)
 
     def form(self, name: str) -> ToolForm | None:
-        """Return the tool that a function of this name stands for; None where it is a function of this name."""
+        """Return the tool that a function of this name stands for, or None if it is a function of this name."""
         form = self._by_name.get(name)
         return None if form is None or (form.kind == "function" and not form.namespace) else form
 
@@ -438,7 +438,7 @@ class FreeInput:
 
 
 def _escape(text: str, at: int) -> tuple[str, int] | None:
-    """Return the character of the escape at `at`, and where it ends; None where it is cut off."""
+    """Return the character of the escape at `at`, and where it ends, or None if it is cut off."""
     if len(text) < at + 2:
         return None
     if text[at + 1] != "u":

@@ -151,7 +151,7 @@ class WrittenItem:
         return place
 
     def find(self, kind: str, number: int | None) -> WrittenPart | None:
-        """Return the part of this kind with this number, None where there is none yet."""
+        """Return the part of this kind with this number, or None if there is none yet."""
         return self._by_number.get((kind, number))
 
     def done_item(self, status: str) -> JsonObject:

@@ -184,7 +184,7 @@ class OutputDecoder(PlainReplyDecoder):
     def _end(self, response: JsonObject, word: str | None, beside: JsonObject, out: list[Event]) -> None:
         """Take the finished response: its items, its fields and those `beside` it, usage, and how it ended.
 
-        `word` is that of its event, empty for a whole body, None where nothing says that it is a response.
+        `word` is that of its event, empty for a whole body, or None if nothing says that it is a response.
         """
         told = read(response, wire.OutputResponse)
         self._learn(response, told, out)

@@ -94,7 +94,7 @@ def fields_of(value: JsonValue) -> JsonObject:
 
 
 def text_or_none(value: JsonValue) -> str | None:
-    """Return a text, or None where it is none."""
+    """Return a text, or None if it is none."""
     return value if isinstance(value, str) else None
 
 

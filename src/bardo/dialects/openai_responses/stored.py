@@ -145,7 +145,7 @@ def whole_body(body: Item, items: Sequence[Item]) -> bytes:
 
 
 def closing_response(frame: bytes) -> Item | None:
-    """Return the finished response in the last frame of a stream, None where the stream did not end well."""
+    """Return the finished response in the last frame of a stream, or None if the stream did not end well."""
     if not frame.startswith(_ENDINGS):
         return None
     fields = msgspec.json.decode(frame.partition(_DATA)[2])

@@ -62,7 +62,7 @@ def decode_usage(
 
 
 def encode_usage(usage: Usage, thinking: str = "") -> JsonObject | None:
-    """Return the usage object for a client, or None where nothing was reported.
+    """Return the usage object for a client, or None if nothing was reported.
 
     A provider's own object of this shape is given as it came where it says just that, and completed where it does not: counts the
     official types require are 0 where they are not known. Tokens of thinking that nobody counted are estimated from the `thinking` that

@@ -349,7 +349,7 @@ def seal_thinking(states: Sequence[Opaque], text: str) -> str:
 
 
 def opened(text: str) -> SealContent | None:
-    """Return what was sealed into an `encrypted_content`, or None where it is a provider's own."""
+    """Return what was sealed into an `encrypted_content`, or None if it is a provider's own."""
     states = unseal(text)
     if states is None:
         return None

@@ -208,7 +208,7 @@ class RunEncoder:
         raise NotImplementedError
 
     def go_on(self, first: Event, further: Sequence[Event]) -> Sequence[bytes] | None:
-        """Return the frames of pieces that go on with the text of `first`, which was fed just before; None where each is to be fed."""
+        """Return the frames of pieces that go on with the text of `first`, which was fed just before, or None if each is to be fed."""
         return None
 
     def feed_all(self, items: Sequence[Event]) -> Sequence[bytes]:
@@ -251,7 +251,7 @@ def is_text(value: bytes) -> bool:
 
 
 def texts_of(values: Sequence[bytes]) -> list[str] | None:
-    """Return the texts that JSON values are, None where one of them is none."""
+    """Return the texts that JSON values are, or None if one of them is none."""
     try:
         # No text holds a line end, so two broken ones cannot make a sound one.
         texts = [_text_of(values[0])] if len(values) == 1 else _texts_of(b"[" + b",\n".join(values) + b"]")
@@ -261,7 +261,7 @@ def texts_of(values: Sequence[bytes]) -> list[str] | None:
 
 
 class RepeatedText:
-    """Knows the bytes around the text of the frames that repeat: `around`, None where nothing is known to repeat.
+    """Knows the bytes around the text of the frames that repeat: `around`, or None if nothing is known to repeat.
 
     `read` returns what a frame continues and its text, and None for a frame that is more than a plain delta.
 
@@ -299,7 +299,7 @@ class RepeatedText:
         self.around = self._block = self._make = None
 
     def again(self, values: Sequence[bytes], *, joined: bool) -> Sequence[Event] | None:
-        """Return the events of frames with these values as their text, `joined` into one; None where one of them is no text."""
+        """Return the events of frames with these values as their text, `joined` into one, or None if one of them is no text."""
         texts, make = texts_of(values), self._make
         if texts is None or make is None:
             return None

@@ -23,7 +23,7 @@ _KNOWN_FIELDS = ("type", "url", "title", "start_index", "end_index")
 
 
 class Citation(NamedTuple):
-    """One page. `start` and `end` are places in the text, in the unit of the form; None where the source does not say.
+    """One page. `start` and `end` are places in the text, in the unit of the form, or None if the source does not say.
 
     `text` is the text between them where the source repeats it, and `cited_text` the page's own words.
     """

@@ -188,7 +188,7 @@ def _read_flat(fields: JsonObject, requested: _RequestedReasoning) -> None:
 
 
 def _read_reasoning(fields: JsonObject, requested: _RequestedReasoning) -> bool | None:
-    """Read `reasoning`, and return whether the client wants to read the thinking; None where it does not say."""
+    """Read `reasoning`, and return whether the client wants to read the thinking, or None if it does not say."""
     nested = optional(fields, "reasoning", dict) or {}
     requested.effort(optional(nested, "effort", str, "reasoning."), "reasoning.effort")
     requested.budget(optional(nested, "max_tokens", int, "reasoning."), "reasoning.max_tokens")

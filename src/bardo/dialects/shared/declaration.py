@@ -155,7 +155,7 @@ class Declaration:
     """What one dialect can express of a request, beside what all can (COMMON).
 
     `expresses` are further fields, `own` those that are written only for clients of this dialect, `lacks` those that cannot be expressed.
-    `title` is what people call the dialect. `own_format` is the format of opaque state that it takes back, None where it takes none;
+    `title` is what people call the dialect. `own_format` is the format of opaque state that it takes back, or None if it takes none;
     `reasoning_why` says why reasoning in any other format is lost. Requests of a dialect in `also_speaks` have its own fields too.
     `markers` are fields of blocks and tools that other dialects have by the same name, and how many of each a request may hold.
     `needs_turn`: a request that is only of the system is refused.

@@ -235,7 +235,7 @@ class RepeatingDecoder:
         raise NotImplementedError
 
     def again(self, values: Sequence[bytes], *, joined: bool) -> Sequence[Event] | None:
-        """Return the events of frames with these JSON values as their text, `joined` into one; None where they must be fed."""
+        """Return the events of frames with these JSON values as their text, `joined` into one, or None if they must be fed."""
         raise NotImplementedError
 
 
@@ -246,11 +246,11 @@ class PlainReplyDecoder:
     """
 
     def read_plain(self, data: bytes) -> Sequence[Event] | None:
-        """Return the events of a whole reply, those that `feed` gives; None where it must be fed."""
+        """Return the events of a whole reply, those that `feed` gives, or None if it must be fed."""
         return None
 
     def read_plain_frame(self, item: Frame) -> Sequence[Event] | None:
-        """Return the events of one frame of a stream, those that `feed` gives; None where it must be fed."""
+        """Return the events of one frame of a stream, those that `feed` gives, or None if it must be fed."""
         return None
 
 
@@ -340,9 +340,9 @@ class Dialect:
     as the dialect's own servers do, and `error_headers` returns what they say of an error beside it.
 
     `omits_call_ids`: tool calls may be without ids, and results are matched to them by name and order. `calls_in_frames`: how a call that
-    lacks its id is found in a frame that is forwarded; None where a stream is not mended so. `tells_call` says of the
-    bytes of a frame whether it tells all arguments of a call in another way than by its end; None where no frame does. `without_calls`
-    returns the data of a frame without the calls at these places among those that are whole in it; None where a frame that ends a call
+    lacks its id is found in a frame that is forwarded, or None if a stream is not mended so. `tells_call` says of the
+    bytes of a frame whether it tells all arguments of a call in another way than by its end, or None if no frame does. `without_calls`
+    returns the data of a frame without the calls at these places among those that are whole in it, or None if a frame that ends a call
     holds nothing else. `with_broken_calls` returns the data of the frame that ends a reply which broke off inside a call, where that frame
     repeats the calls: those that are not complete are called so.
     `model_in_path`: the model is named in a request's URL, not in its body. `model_field` is the field of a reply that names the model;
@@ -353,8 +353,8 @@ class Dialect:
     client whose budget is used up. `limit_prefix` begins the headers of what is left of a minute, where these are not OpenAI's: the time
     of the reset is a date then.
     `usage_option` is the object of a body, and the field in it, that ask for usage in a stream. `embeddings`, `token_count` and `models`
-    are how it asks for vectors, counts of tokens and lists of models; None where it has no such thing.
-    `time_fields` are the fields of a reply that began and ended so many seconds after its request; None where a reply has none.
+    are how it asks for vectors, counts of tokens and lists of models, or None if it has no such thing.
+    `time_fields` are the fields of a reply that began and ended so many seconds after its request, or None if a reply has none.
     """
 
     name: str
@@ -398,7 +398,7 @@ class Dialect:
     def encode_request(self, request: Request, row: ProviderRow, facts: HistoryFacts | None = None) -> WireRequest:
         """Write a request for one provider. What it cannot express is in `degraded`. Raises InvalidRequest for what is no JSON.
 
-        `facts` are those of a conversation, which hold for the request where that is its own; None where they are to be found.
+        `facts` are those of a conversation, which hold for the request where that is its own, or None if they are to be found.
         """
         early = Losses(self.declaration)
         is_foreign = request.dialect != self.name

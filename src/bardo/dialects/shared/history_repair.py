@@ -488,7 +488,7 @@ def _repeated(messages: Sequence[Message]) -> dict[int, set[int]]:
 
 
 def _without(message: Message, dropped: Collection[int]) -> Message | None:
-    """Return a message without some blocks; None where nothing else was in it."""
+    """Return a message without some blocks, or None if nothing else was in it."""
     if not dropped:
         return message
     blocks: tuple[Block, ...] = tuple(block for at, block in enumerate(message.blocks) if at not in dropped)

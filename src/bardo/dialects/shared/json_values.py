@@ -69,7 +69,7 @@ def take(value: object, kind: type[T] | tuple[type[T], ...], param: str) -> T:
 
 
 def optional(fields: JsonObject, name: str, kind: type[T] | tuple[type[T], ...], at: str = "") -> T | None:
-    """Return `fields[name]` checked, or None where it is absent or null."""
+    """Return `fields[name]` checked, or None if it is absent or null."""
     value = fields.get(name)
     if value is None or type(value) is kind:
         return value
@@ -77,7 +77,7 @@ def optional(fields: JsonObject, name: str, kind: type[T] | tuple[type[T], ...],
 
 
 def number(fields: JsonObject, name: str, at: str = "") -> float | None:
-    """Return a number, or None where it is absent or null."""
+    """Return a number, or None if it is absent or null."""
     return optional(fields, name, (int, float), at)
 
 
@@ -251,7 +251,7 @@ def is_object(text: str) -> bool:
 
 
 def object_in(text: str) -> JsonObject | None:
-    """Return the JSON object that `text` is; None where it is none."""
+    """Return the JSON object that `text` is, or None if it is none."""
     if not text.lstrip().startswith("{"):
         return None
     try:

@@ -57,7 +57,7 @@ class Losses:
     ) -> None:
         self.declaration = declaration
         self.rule = rule
-        """How markers are written that have another name here; None where they go as they are."""
+        """How markers are written that have another name here, or None if they go as they are."""
         if rule is not None:
             markers = {CLIENTS_MARKER: rule.most, rule.marker: _MOST_BREAKPOINTS}
         self._markers = markers or declaration.markers
@@ -432,7 +432,7 @@ def _switched(extra: JsonObject, found: JsonObject, switch: ListSwitch, source: 
 
 
 def take_at(extra: JsonObject, path: str) -> Any:
-    """Take the value at a dotted path out of `extra`, and what holds nothing but it; None where there is none.
+    """Take the value at a dotted path out of `extra`, and what holds nothing but it, or None if there is none.
 
     An object on the way is not changed but replaced, so that `extra` may share it with others.
     """

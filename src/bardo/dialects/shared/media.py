@@ -266,7 +266,7 @@ _PDF_HEAD = "JVBERi0"
 
 
 def split_data_url(url: str) -> tuple[str, str] | None:
-    """Return media type and base64 data of a data URL, or None where the address is another."""
+    """Return media type and base64 data of a data URL, or None if the address is another."""
     head, comma, data = url.partition(",")
     if not comma or not head.startswith("data:") or not head.endswith(";base64"):
         return None
@@ -323,7 +323,7 @@ def _sent_as_picture(part: JsonObject) -> tuple[str, str]:
 
 
 def read_file(content: str, name: str) -> DocumentBlock | None:
-    """Return the document of a `file_data`: a data URL, an address or base64. None where it is no document."""
+    """Return the document of a `file_data`: a data URL, an address or base64. None if it is no document."""
     inline = split_data_url(content)
     if inline is None and content.startswith(("https://", "http://")):
         return DocumentBlock(url=content, name=name)

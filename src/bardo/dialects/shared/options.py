@@ -62,12 +62,12 @@ def read_intent(value: object, at: str) -> tuple[Intent | None, tuple[str, ...]]
 
 
 def read_profile(value: object, at: str) -> InferenceProfile | None:
-    """Return how a call shall be answered; None where nothing is said of it. Raises InvalidRequest naming the field."""
+    """Return how a call shall be answered, or None if nothing is said of it. Raises InvalidRequest naming the field."""
     return None if value is None else _convert(value, InferenceProfile, at)
 
 
 def read_vitality(value: object, at: str) -> float | None:
-    """Return what is left of the agent that asks, from 0 to 1; None where nothing is said of it. Raises InvalidRequest naming `at`."""
+    """Return what is left of the agent that asks, from 0 to 1, or None if nothing is said of it. Raises InvalidRequest naming `at`."""
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
@@ -88,7 +88,7 @@ def read_vitality_header(value: str, name: str) -> float | None:
 
 
 def read_tick(value: object, at: str) -> Tick | None:
-    """Return what an agent says of its tick; None where it says nothing. Raises InvalidRequest naming the field.
+    """Return what an agent says of its tick, or None if it says nothing. Raises InvalidRequest naming the field.
 
     `type`, `cycle`, `sustainability` and `diem` are the fields of a Tick; every other key is a signal, as are those of `signals`.
     """
@@ -333,7 +333,7 @@ def refuse_unknown(value: JsonObject, known: Iterable[str], at: str) -> None:
 
 
 def read_verify(value: object, at: str) -> str | None:
-    """Return the name of the model that judges an answer; None where nothing is said. Raises InvalidRequest naming `at`."""
+    """Return the name of the model that judges an answer, or None if nothing is said. Raises InvalidRequest naming `at`."""
     if value is None:
         return None
     if not isinstance(value, str) or not value.strip() or len(value) > _LONGEST_NAME:
@@ -342,7 +342,7 @@ def read_verify(value: object, at: str) -> str | None:
 
 
 def read_pipeline(value: object, at: str) -> str | None:
-    """Return the name of a profile of layers; None where nothing is said. Raises InvalidRequest naming `at`."""
+    """Return the name of a profile of layers, or None if nothing is said. Raises InvalidRequest naming `at`."""
     if value is None:
         return None
     if not isinstance(value, str) or not value.strip() or len(value) > _LONGEST_NAME:
@@ -376,7 +376,7 @@ def read_layers(value: object, at: str) -> tuple[tuple[str, bool], ...]:
 
 
 def read_seconds(value: object, at: str) -> float | None:
-    """Return a number of seconds over 0; None where nothing is said. Raises InvalidRequest naming `at`."""
+    """Return a number of seconds over 0, or None if nothing is said. Raises InvalidRequest naming `at`."""
     if value is None:
         return None
     if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= _MOST_SECONDS:
@@ -400,7 +400,7 @@ def _allowed(value: JsonObject) -> tuple[str, ...]:
 
 
 def read_structured(value: object, at: str) -> StructuredOptions | None:
-    """Return how an answer in a schema is asked for, None where nothing is said of it. Raises InvalidRequest."""
+    """Return how an answer in a schema is asked for, or None if nothing is said of it. Raises InvalidRequest."""
     if value is None or isinstance(value, StructuredOptions):
         return value
     if isinstance(value, dict):
@@ -413,7 +413,7 @@ def read_structured(value: object, at: str) -> StructuredOptions | None:
 
 
 def read_cache(value: object, at: str) -> CacheOptions | None:
-    """Return how a call uses kept replies, None where nothing is said of it. Raises InvalidRequest naming `at`."""
+    """Return how a call uses kept replies, or None if nothing is said of it. Raises InvalidRequest naming `at`."""
     if value is None or isinstance(value, CacheOptions):
         return value
     if isinstance(value, dict):

@@ -220,7 +220,7 @@ class SerialEncoder(ReplyValues, RunEncoder, Generic[Writer, FramesOf]):
         return []
 
     def open_or_closed(self, number: int) -> Writer | None:
-        """Return the block `number` while it is open and after its end; None where there was none."""
+        """Return the block `number` while it is open and after its end, or None if there was none."""
         if self._block is not None and self._block.number == number:
             return self._block
         return self.closed.get(number)

@@ -12,7 +12,7 @@ from bardo.values.errors import BardoError, ContextOverflow, InvalidRequest, Ups
 
 
 def seconds_of(stamp: object) -> int | None:
-    """Return a written time in seconds since 1970, or None where it is none. A time without a zone is UTC."""
+    """Return a written time in seconds since 1970, or None if it is none. A time without a zone is UTC."""
     if not isinstance(stamp, str):
         return None
     try:
@@ -23,7 +23,7 @@ def seconds_of(stamp: object) -> int | None:
 
 
 def stamp_of(seconds: int | None) -> str | None:
-    """Return seconds since 1970 as text, or None where there are none or no calendar has them."""
+    """Return seconds since 1970 as text, or None if there are none or no calendar has them."""
     try:
         return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat()[:19] + "Z"
     except (ValueError, OverflowError, OSError):
@@ -61,5 +61,5 @@ def message_in(
 
 
 def overflow_of(error: BardoError) -> Overflow | None:
-    """Return what a refusal says of a prompt that is too long; None where the error is about something else."""
+    """Return what a refusal says of a prompt that is too long, or None if the error is about something else."""
     return error.overflow if isinstance(error, UpstreamRefused | ContextOverflow) else None

@@ -57,7 +57,7 @@ def _is_more_than_text(block: Block) -> bool:
 
 
 def unseal(text: str) -> tuple[Opaque, ...] | None:
-    """Return what `seal` put in, or None where `text` is somebody's own. A damaged seal counts as somebody's own."""
+    """Return what `seal` put in, or None if `text` is somebody's own. A damaged seal counts as somebody's own."""
     if not text.startswith(_SEALED):
         return None
     try:
@@ -149,7 +149,7 @@ class SignedBlocks:
         return self.redacted(seal([*states, Opaque("id", owner, _OWNER)]))
 
     def late_blocks(self, block: BlockWriter | None, state: Opaque) -> Sequence[JsonObject]:
-        """Return the blocks that hold state of `block`, which ended before it came; None where there was no such block."""
+        """Return the blocks that hold state of `block`, which ended before it came, or None if there was no such block."""
         if block is None or block.kind != "thinking":
             return [self.carrier([state], "" if block is None else block.owner)]
         signed = self.sign([state])

@@ -95,7 +95,7 @@ def wrong_field(problem: msgspec.ValidationError) -> tuple[str, str]:
 
 
 def carried_fields(struct: Wire) -> dict[str, Any] | None:
-    """Return the fields of a struct that are only carried, without those that are null; None where there are none."""
+    """Return the fields of a struct that are only carried, without those that are null, or None if there are none."""
     fields: dict[str, Any] = {}
     for name in struct.CARRIED:
         if (value := getattr(struct, name)) is not None:
@@ -106,7 +106,7 @@ def carried_fields(struct: Wire) -> dict[str, Any] | None:
 
 
 def carried(value: Wire | dict[str, Any] | None, dialect: str) -> Carried | None:
-    """Return fields of a dialect that are passed on, those of a struct or these; None where there are none."""
+    """Return fields of a dialect that are passed on, those of a struct or these, or None if there are none."""
     fields = carried_fields(value) if isinstance(value, Wire) else value
     return Carried(dialect, fields) if fields else None
 

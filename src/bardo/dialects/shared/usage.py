@@ -13,7 +13,7 @@ _LARGEST = 1 << 53
 
 
 def token_count(value: object) -> int | None:
-    """Return a token count, or None where it is absent, negative, absurdly large, or no whole number."""
+    """Return a token count, or None if it is absent, negative, absurdly large, or no whole number."""
     if value is None:
         return None
     if type(value) is int:
@@ -108,7 +108,7 @@ NO_TOOLS = ToolCounts()
 def openai_details(
     raw: JsonObject, into: JsonObject, out: JsonObject, tier: object, tools: ToolCounts = NO_TOOLS
 ) -> UsageDetails | None:
-    """Return what OpenAI's dialects count beside the usual; None where that is nothing. `into` and `out` are the details of `raw`."""
+    """Return what OpenAI's dialects count beside the usual, or None if that is nothing. `into` and `out` are the details of `raw`."""
     if len(into) + len(out) + (tier is not None) == 0 and "server_tool_use" not in raw and tools is NO_TOOLS:
         return None
     heard, seen, spoken, drawn = token_counts(
@@ -179,7 +179,7 @@ def gemini_details(raw: JsonObject, grounding: Iterable[object] = ()) -> UsageDe
 
 
 def modalities_of_input(usage: Usage, count: str, spell: Callable[[str], str]) -> list[JsonObject] | None:
-    """Return the prompt's tokens by modality, each under `count`, as Google's dialects list them; None where they are not known."""
+    """Return the prompt's tokens by modality, each under `count`, as Google's dialects list them, or None if they are not known."""
     if usage.input_tokens is None:
         return None
     details = usage.details or _NOTHING

@@ -24,7 +24,7 @@ class Frame(msgspec.Struct, frozen=True):
 
     @property
     def json(self) -> Any:
-        """The data as a JSON value; None where it is none."""
+        """The data as a JSON value, or None if it is none."""
         return decoded(self.data)
 
 
@@ -39,7 +39,7 @@ class ReceivedReply(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def json(self) -> Any:
-        """The body as a JSON value; None where it is none."""
+        """The body as a JSON value, or None if it is none."""
         return decoded(self.body)
 
     @property
@@ -87,7 +87,7 @@ class CheckedServer:
 
 
 def decoded(text: bytes | str) -> Any:
-    """Return a JSON value; None where there is none."""
+    """Return a JSON value, or None if there is none."""
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -71,7 +71,7 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def cost_usd(self) -> float | None:
-        """What was spent, where the provider says it; None where it never did."""
+        """What was spent, where the provider says it, or None if it never did."""
         known = [trial.cost_usd for trial in self.trials if trial.cost_usd is not None]
         return sum(known) if known else None
 

@@ -26,7 +26,7 @@ _NOT_KEPT = ("provider", "match", "assumed", "like", "goes_first", "hosted", "sh
 def overlay_row(
     known: ResolvedFacts, decision: Decision, day: datetime.date, note: str, *, models: Models | None = None
 ) -> dict[str, Any] | None:
-    """Return the row as a table, None where nothing was decided. `note` says where the evidence is."""
+    """Return the row as a table, or None if nothing was decided. `note` says where the evidence is."""
     owner = known.endpoint.owner or known.target.provider
     form = _best_form(known, decision)
     said = _facts(known, {one.setting: one for one in decision.verdicts if one.form == form}, decision)

@@ -19,7 +19,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     """One request and its reply.
 
     `answered`: a whole reply came. `refused`: the provider does not take the request as it is (a status of 4xx that another try does not
-    mend). `failed`: anything else; it says nothing, and is sent again. `reasoning_tokens` is None where the provider reports none and
+    mend). `failed`: anything else; it says nothing, and is sent again. `reasoning_tokens` is None if the provider reports none and
     none can be estimated from what is shown.
     """
 
@@ -53,7 +53,7 @@ def measure_of(trials: Sequence[Trial]) -> Measure:
 
 
 def value_of(trial: Trial, measure: Measure) -> float | None:
-    """Return the trial's count; None where it has none."""
+    """Return the trial's count, or None if it has none."""
     if trial.outcome != "answered":
         return None
     return trial.output_tokens if measure == "output" else trial.reasoning_tokens or 0
@@ -80,7 +80,7 @@ class Samples:
 
     @property
     def thinks_unasked(self) -> bool | None:
-        """Whether it thinks when nothing is sent; None where that is not known, or differs from time to time."""
+        """Whether it thinks when nothing is sent, or None if that is not known, or differs from time to time."""
         values = self._values.get(BASELINE, [])
         if len(values) < LEAST_ANSWERS or not self.thinks_at_all:
             return None

@@ -20,7 +20,7 @@ MATERIAL = 1.25
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """Two samples against each other. `p` is two-sided; `ratio` is the second median over the first, None where that is 0."""
+    """Two samples against each other. `p` is two-sided; `ratio` is the second median over the first, or None if that is 0."""
 
     one: str
     other: str

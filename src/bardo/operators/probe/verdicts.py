@@ -54,7 +54,7 @@ class SettingVerdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
-    """All verdicts. `control` is the pair that showed that differences can be seen, None where there was none."""
+    """All verdicts. `control` is the pair that showed that differences can be seen, or None if there was none."""
 
     measure: Measure
     verdicts: tuple[SettingVerdict, ...]
@@ -145,14 +145,14 @@ def _of_on(setting: Setting, on: Cell, samples: Samples, control: Comparison | N
 
 
 def _unseen(test: Comparison | None, control: Comparison | None) -> str | None:
-    """Say why a difference could not have been seen, None where it could."""
+    """Say why a difference could not have been seen, or None if it could."""
     if test is None or not test.powered:
         return "too few answers to show a difference"
     return "no positive control showed a difference" if control is None else None
 
 
 def _unreached(setting: Setting, cells: Sequence[Cell], samples: Samples) -> str | None:
-    """Say that no budget could have shown anything: a limit that is never reached limits nothing. None where one was reached."""
+    """Say that no budget could have shown anything: a limit that is never reached limits nothing. None if one was reached."""
     if setting.name != "budget" or samples.measure == "output" or samples.reached(int(cells[0].value), cells):
         return None
     return f"no answer thought as much as the least budget, {cells[0].value} tokens, so none of them was a limit"

@@ -46,7 +46,7 @@ def off(query: ControlQuery) -> ControlPlan:
 
 
 def between_tools(query: ControlQuery) -> ControlPlan | None:
-    """Return thinking between tools and nowhere else; None where the model or the form has no word for it."""
+    """Return thinking between tools and nowhere else, or None if the model or the form has no word for it."""
     fragment = query.known.form.between_tools
     if fragment is None or query.known.facts.nearest_off != "between_tools":
         return None
@@ -144,7 +144,7 @@ def _least(query: ControlQuery) -> tuple[Fragment, str, dict[str, Any]]:
 
 
 def without_thinking(plan: ControlPlan, why: str) -> ControlPlan | None:
-    """Return the plan with thinking turned off for what it cannot go with; None where it cannot be turned off."""
+    """Return the plan with thinking turned off for what it cannot go with, or None if it cannot be turned off."""
     known = plan.known
     if known is None or not known.facts.off or known.form.off is None:
         return None

@@ -85,7 +85,7 @@ class _Substitute(msgspec.Struct, frozen=True):
     alone: bool
 
     def top_p(self, name: str, values: Mapping[str, Any]) -> float | None:
-        """Return the `top_p` that is about what was asked, or None where there is none."""
+        """Return the `top_p` that is about what was asked, or None if there is none."""
         if (
             self.refused
             or "top_p" in values

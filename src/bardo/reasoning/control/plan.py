@@ -30,7 +30,7 @@ class ControlPlan(msgspec.Struct, frozen=True, kw_only=True):
     `fields` is the JSON fragment for the upstream body, exact, and `max_output_tokens` the output limit to send with it (None: none was
     given and none is needed). `intent` and `emitted` are the policy and what was sent in a word: `low`, `budget:4096`, `off`, `nothing`.
     `layer` is who decided and `reason` why. `clamped`: the amount differs from what was asked; `floored`: off was asked and the least
-    there is was sent. `thinks` is what is expected of the model, None where nothing is known. `system_text` must stand in the system
+    there is was sent. `thinks` is what is expected of the model, or None if nothing is known. `system_text` must stand in the system
     prompt, for models that are told there. `model` is the id that says the policy where the ids of a pair do, empty elsewhere.
     """
 
@@ -74,7 +74,7 @@ class ControlPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def assumed(self) -> str | None:
-        """Which model this one is assumed to be like, or "the provider's kind"; None where a row is about it."""
+        """Which model this one is assumed to be like, or "the provider's kind", or None if a row is about it."""
         if self.known is None or self.known.found.how not in ("assumed", "unclassified"):
             return None
         return self.like or "the provider's kind"
@@ -169,7 +169,7 @@ def usual_tokens(facts: ResolvedFacts, budgets: PortableBudgets) -> int:
 
 
 def by_omission(facts: ResolvedFacts) -> bool | None:
-    """Return whether the model thinks when nothing is sent; None where nobody says."""
+    """Return whether the model thinks when nothing is sent, or None if nobody says."""
     return None if facts.facts.omit is None else facts.facts.omit == "on"
 
 

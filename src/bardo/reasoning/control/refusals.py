@@ -48,7 +48,7 @@ class RouteFact(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Repair(msgspec.Struct, frozen=True, kw_only=True):
-    """A plan to try once more with, and what was learned; None where the refusal is about this request alone."""
+    """A plan to try once more with, and what was learned, or None if the refusal is about this request alone."""
 
     plan: ControlPlan
     fact: RouteFact | None
@@ -105,7 +105,7 @@ def repair_refusal(
 def learn(
     known: ResolvedFacts, error: str, forms: WireForms, is_quoted: Callable[[str], bool]
 ) -> tuple[str, Facts | None]:
-    """Return what a refusal says of the model's control, within what was known, and its kind; None where it says nothing of it."""
+    """Return what a refusal says of the model's control, within what was known, and its kind, or None if it says nothing of it."""
     text = error[:_LONGEST]
     for pattern, refusal in _patterns(forms.refusals):
         found = pattern.search(text)
@@ -120,7 +120,7 @@ def learn(
 
 
 def _below_limit(plan: ControlPlan, limit: int | None, headroom: int) -> ControlPlan | None:
-    """Return the plan with its budget below the output limit, in the words it was sent in; None where it has no budget, or no room."""
+    """Return the plan with its budget below the output limit, in the words it was sent in, or None if it has no budget, or no room."""
     limit = limit if limit is not None else plan.max_output_tokens
     asked = None if plan.policy is None else plan.policy.budget
     budget = asked if plan.budget is None else plan.budget

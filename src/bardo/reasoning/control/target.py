@@ -63,7 +63,7 @@ def answer_room(limit: int, headroom: int = HEADROOM) -> int:
 def nearest_tokens(requested: int, *, least: int, most: int | None, room: int | None, headroom: int) -> int | None:
     """Return the nearest budget from `least` to `most` that leaves the answer its room within the output limit `room`.
 
-    A model's least goes before the answer's room as long as a quarter of the limit is left; None where it is not.
+    A model's least goes before the answer's room as long as a quarter of the limit is left, or None if it is not.
     """
     highest = requested if most is None else min(requested, most)
     if room is None:
@@ -173,7 +173,7 @@ class ResolvedFacts(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return self.facts.switch or SWITCH
 
     def id_for(self, policy: ReasoningPolicy | None) -> str | None:
-        """Return the id by which a policy is said, where the ids of a pair say whether the model thinks; None where none of them does.
+        """Return the id by which a policy is said, where the ids of a pair say whether the model thinks, or None if none of them does.
 
         What the catalog says of a pair is about the maker's own API: another host may serve only one of the two.
         """

@@ -43,7 +43,7 @@ _LIGHT = frozenset(EFFORTS[: EFFORTS.index("low") + 1])
 class Observation(msgspec.Struct, frozen=True, kw_only=True):
     """What a reply shows of its thinking. `reasoning_tokens` None: not reported and not to be estimated.
 
-    `empty`: it holds a block of thinking with nothing in it. `effort` is the level that the reply says was applied, None where it
+    `empty`: it holds a block of thinking with nothing in it. `effort` is the level that the reply says was applied, or None if it
     says nothing.
     """
 
@@ -57,7 +57,7 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def thought(self) -> bool | None:
-        """Whether the model thought; None where nobody knows."""
+        """Whether the model thought, or None if nobody knows."""
         if self.reasoning_tokens or self.text_seen or self.visibility is not ReasoningVisibility.NONE:
             return True
         return False if self.reported or self.empty else None

@@ -124,7 +124,7 @@ def remember(
     `request` is the client's, `sent` what the provider got: with what was restored. `reader` made the reply. `fields` are those that
     the provider takes back unmodified, by choice. `own_ids`: the provider's dialect may leave ids out, so that an id it did give is noted.
     `shown` is the reply as the client got it, and so sends it back, where that is not what the provider said. `history` is what was found
-    of the conversation of `request` before the reply; None where it is to be found.
+    of the conversation of `request` before the reply, or None if it is to be found.
     """
     known = rules or builtin_replay()
     choices = enumerate((response, *response.alternatives))
@@ -408,7 +408,7 @@ def agrees(
 
 
 def _own_form(block: UnknownBlock, others: list[Block]) -> Block | None:
-    """Return the client's form of a block, which is taken from `others`; None where the client left it out."""
+    """Return the client's form of a block, which is taken from `others`, or None if the client left it out."""
     for place, other in enumerate(others):
         if isinstance(other, UnknownBlock) and _name(other) == _name(block):
             return others.pop(place)

@@ -67,8 +67,8 @@ def name_of(reader: Reader) -> str:
 class Recalled(msgspec.Struct, frozen=True, kw_only=True):
     """What was found for one request, by its keys, and how a changed prefix is dealt with.
 
-    `turns` are the keys it was looked for by, at their places in what is sent; None where they are to be made. `history` are those of the
-    client's own conversation, None where nothing was looked for. `degraded` says where it could not be looked for, and `refused` which of
+    `turns` are the keys it was looked for by, at their places in what is sent, or None if they are to be made. `history` are those of the
+    client's own conversation, or None if nothing was looked for. `degraded` says where it could not be looked for, and `refused` which of
     the conversation's state was refused before.
     """
 
@@ -194,7 +194,7 @@ class _Work:
         return msgspec.structs.replace(changed, carried=Carried(dialect, native | fields_for(dialect, changed.carried)))
 
     def _restored(self, blocks: tuple[Block, ...], record: ReplyRecord) -> tuple[Block, ...] | None:
-        """Return the message with what was kept; None where it lacks nothing, or where that may not be sent."""
+        """Return the message with what was kept, or None if it lacks nothing, or where that may not be sent."""
         # A client of the dialect itself has a place for everything: what it left out, it left out on purpose.
         adds = self._is_native(record) and self._request.dialect != record.origin.dialect
         whole = merged(blocks, record, with_others=adds)

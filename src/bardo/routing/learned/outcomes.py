@@ -20,7 +20,7 @@ MOST_MODELS = 256
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """How a model did on one request. `success` from 0 to 1; `cost` in US dollars, None where it is not known; `at` in seconds."""
+    """How a model did on one request. `success` from 0 to 1; `cost` in US dollars, or None if it is not known; `at` in seconds."""
 
     shares: tuple[Share, ...]
     model: str

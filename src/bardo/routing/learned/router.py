@@ -312,7 +312,7 @@ class LearnedRouter:
         return Pending(route=name, shares=shares, choice=choice, group="routed")
 
     def learn(self, pending: Pending, *, success: float, cost: float | None, at: float) -> None:
-        """Count what came of a choice: `success` from 0 to 1, `cost` in USD or None where it is not known, `at` in Unix time."""
+        """Count what came of a choice: `success` from 0 to 1, `cost` in USD or None if it is not known, `at` in Unix time."""
         choice = pending.choice
         self._table.add(Outcome(shares=pending.shares, model=choice.asked, success=success, cost=cost, at=at))
         kept = self._routes.get(pending.route, RouteState())

@@ -35,7 +35,7 @@ _log = logging.getLogger("bardo.keys")
 class Accounts:
     """The keys that are known, and the calls that came with them. One event loop uses it; `clock` gives Unix time.
 
-    `optional`: a call without a key is answered too. `store` and `admissions` are None where no key has limits and none is stored.
+    `optional`: a call without a key is answered too. `store` and `admissions` are None if no key has limits and none is stored.
     `close` lets go of databases, and is for a gateway that never began; `stop` ends one that did.
     """
 
@@ -104,7 +104,7 @@ class Accounts:
         await self._look_for_changes()
 
     def authenticate(self, key: str) -> Account | None:
-        """Return whose a key is; None where none is needed, and the request has none of bardo's. Raises Unauthorized."""
+        """Return whose a key is, or None if none is needed, and the request has none of bardo's. Raises Unauthorized."""
         account = self._registry.find(key) if key else None
         if account is None:
             # Who need not send a key may send whatever a library wants to have, but no mistyped or deleted key of bardo's.
@@ -116,7 +116,7 @@ class Accounts:
         return account
 
     def active_account(self, own_id: str) -> Account | None:
-        """Return the account of this id, None where it is not known, has expired or was revoked."""
+        """Return the account of this id, or None if it is not known, has expired or was revoked."""
         account = self._registry.by_id(own_id)
         return account if account is not None and account.state(self._clock()) == "active" else None
 
@@ -171,7 +171,7 @@ class Accounts:
             self._admissions.watch(request_id, call)
 
     def admitted(self, request_id: str) -> CallFacts | None:
-        """Return what is known of a call that was let through and has not ended; None where its key has no limits."""
+        """Return what is known of a call that was let through and has not ended, or None if its key has no limits."""
         return None if self._admissions is None else self._admissions.admitted(request_id)
 
     def settle(self, row: LogRow) -> None:

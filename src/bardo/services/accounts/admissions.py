@@ -48,7 +48,7 @@ class BudgetMeter:
     """The meter of one key. A model writes no more than one token a byte, of which a thousand cost `thousand_nanos`.
 
     `look` counts what came and returns what is left of the budget, in nano-dollars. `check` asks the store whether the budget is spent,
-    and ends the calls where it is; None where they go on. `alone`: no other process spends of the same budget.
+    and ends the calls where it is, or None if they go on. `alone`: no other process spends of the same budget.
 
     A budget that is spent ends the running calls of its key at once. The meter looks again after as many bytes as the rest of the budget
     may pay for, and holds the bytes that come while the store of limits is asked.
@@ -272,7 +272,7 @@ class Admissions:
         return self._let_through(account, facts, shares)
 
     def admit_now(self, account: Account, facts: CallFacts) -> Admission | None:
-        """Let a call through for which enough is leased; None where more must be leased first."""
+        """Let a call through for which enough is leased, or None if more must be leased first."""
         if self._running and self._clock() - self._counted_at >= _COUNT_SECONDS:
             self._count_running(least=_LEAST_GROWTH)
         shares: list[Share] = []

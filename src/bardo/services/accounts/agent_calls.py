@@ -75,7 +75,7 @@ class SpendKey(NamedTuple):
 
 
 class DaySpending:
-    """The nano-dollars of today. `path` is the log's place, None where there is none; `clock` gives Unix time.
+    """The nano-dollars of today. `path` is the log's place, or None if there is none; `clock` gives Unix time.
 
     They are sums by key, subsystem and provider. A day is one of UTC. The log is read at most once a second, and has the calls of other
     workers and of earlier processes; until it has a call of this process, that call counts by itself.

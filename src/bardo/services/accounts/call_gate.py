@@ -126,7 +126,7 @@ class CallGate:
         return msgspec.structs.replace(placed, targets=kept, skipped=(*placed.skipped, *lost))
 
     def charged(self, nanos: int | None) -> int | None:
-        """Return what a key is charged for what a call cost; None where that is not known, or is the provider's cost alone."""
+        """Return what a key is charged for what a call cost, or None if that is not known, or is the provider's cost alone."""
         return None if nanos is None or not self._settings.spread_percent else self._settings.charged(nanos)
 
     def settle(self, row: LogRow) -> None:
@@ -134,7 +134,7 @@ class CallGate:
         self.accounts.settle(row)
 
     def _most_nanos(self, account: Account, targets: Sequence[Target], value: int, most: int) -> int | None:
-        """Return what a call may be charged at the dearest of its targets; None where no price is known, and none is assumed."""
+        """Return what a call may be charged at the dearest of its targets, or None if no price is known, and none is assumed."""
         now, found = self._clock(), None
         for target in targets[:_MOST_PRICED]:
             nanos = estimate(self._prices.price(target.provider, target.model, now), value, most)

@@ -40,7 +40,7 @@ class KeyRegistry:
         self._stored = {known.account.id: known for known in keys}
 
     def find(self, key: str) -> Account | None:
-        """Return the account of a key, None where the key is not known. It may have expired, or been revoked."""
+        """Return the account of a key, or None if the key is not known. It may have expired, or been revoked."""
         digest = digest_of(key)
         # The id is no secret. What proves the key is compared in a time that does not tell how much of it is right.
         known = self._stored.get(key[6:18])
@@ -49,7 +49,7 @@ class KeyRegistry:
         return self._configured.get(digest)
 
     def by_id(self, own_id: str) -> Account | None:
-        """Return the account of an id, None where there is none."""
+        """Return the account of an id, or None if there is none."""
         known = self._stored.get(own_id)
         return self._configured_ids.get(own_id) if known is None else known.account
 

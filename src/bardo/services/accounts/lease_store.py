@@ -126,7 +126,7 @@ class SqlLeaseStore:
     def _claim_beside_others(
         self, account: str, rows: Sequence[Lease], wants: Sequence[LeaseRequest], now: float
     ) -> LeaseGrant | None:
-        """Lease what is wanted without anybody's waiting on the way to the server; None where too little is left for that.
+        """Lease what is wanted without anybody's waiting on the way to the server, or None if too little is left for that.
 
         What costs move meanwhile from leases to the log is counted in neither: so a budget is leased of in turn where less would be left
         than all have leased, or than a further lease.

@@ -47,7 +47,7 @@ def any_key_is_active(settings: Settings, environment: Mapping[str, str] | None 
 
 
 def open_accounts(settings: Settings, environment: Mapping[str, str] | None = None) -> Accounts | None:
-    """Return the keys of a gateway, None where it has none: then no database is opened. Raises ConfigError and DatabaseProblem."""
+    """Return the keys of a gateway, or None if it has none: then no database is opened. Raises ConfigError and DatabaseProblem."""
     pairs = [(key, account_of(entry)) for key, entry in keys_that_are_set(settings.keys, environment)]
     place = state_path(settings, environment)
     stored = _has_stored_keys(place)

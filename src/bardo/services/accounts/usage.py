@@ -51,7 +51,7 @@ class ModelUsage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LogSpend:
-    """Reads the sums that a log keeps. `path` is None where the log is off, and `charged` says what a key is charged for a cost.
+    """Reads the sums that a log keeps. `path` is None if the log is off, and `charged` says what a key is charged for a cost.
 
     Its methods block; any thread may call them.
 

@@ -151,7 +151,7 @@ class CacheHealth(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """The prompt cache of a model at a provider, or at one of its servers, since this process began.
 
     `hit_rate` is the share of the prompts' tokens that were read from it. `half_life_seconds` is after which pause half of a prompt is
-    left there: as measured after `observations` pauses, None where more than half is left after the longest.
+    left there: as measured after `observations` pauses, or None if more than half is left after the longest.
     """
 
     model: str

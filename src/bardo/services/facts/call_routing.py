@@ -314,6 +314,6 @@ class WarmCandidates:
 
 
 def _find(candidates: Candidates, provider: str, model: str) -> Candidate | None:
-    """Return a candidate by its provider and model; None where it is not one."""
+    """Return a candidate by its provider and model, or None if it is not one."""
     named = candidates.named(f"{provider}/{model}") if isinstance(candidates, CandidateIndex) else candidates
     return next((one for one in named if (one.provider, one.model) == (provider, model)), None)

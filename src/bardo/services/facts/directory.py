@@ -308,7 +308,7 @@ class ProviderDirectory:
         return found
 
     def workload(self, model: str) -> Workload | None:
-        """Return the workload that a model's name stands for, None where it stands for models."""
+        """Return the workload that a model's name stands for, or None if it stands for models."""
         return self.found(model).workload
 
     def _place(self, model: str) -> list[Target]:
@@ -449,7 +449,7 @@ class ProviderDirectory:
         return models
 
     def _kept_list(self, provider: Provider) -> tuple[str, ...] | None:
-        """Return the models of the last list that was kept of a provider, which does not answer now; None where there is none."""
+        """Return the models of the last list that was kept of a provider, which does not answer now, or None if there is none."""
         kept = None if self._listings is None else self._listings.of(provider)
         return None if kept is None else tuple(kept.models)
 

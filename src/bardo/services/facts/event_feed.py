@@ -80,9 +80,9 @@ def events_of_plan(attempt: Attempt, cause: str = "first") -> Iterator[Inference
 def events_of_reply(
     attempt: Attempt, response: Response, provenance: Provenance | None, saved_nanos: int | None = None
 ) -> Iterator[InferenceEvent]:
-    """Yield the events of a reply that has ended; `provenance` tells how its typed answer came about, None where there was none.
+    """Yield the events of a reply that has ended; `provenance` tells how its typed answer came about, or None if there was none.
 
-    `saved_nanos` is what the provider's cache saved, as the receipt says; None where that is not known.
+    `saved_nanos` is what the provider's cache saved, as the receipt says, or None if that is not known.
     """
     request = attempt.request
     if request is None:
@@ -337,7 +337,7 @@ _MOST_NAMES = 20
 
 
 class FeedEvent(NamedTuple):
-    """One event with its id. `event` is None where the reader missed some: how many is not known."""
+    """One event with its id. `event` is None if the reader missed some: how many is not known."""
 
     id: str
     event: PublishedEvent | None

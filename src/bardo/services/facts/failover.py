@@ -41,7 +41,7 @@ class Failover:
         return min(own, deadline)
 
     def first_token(self, provider: str) -> float | None:
-        """Return how long a streamed reply may take to its first token; None where nothing is set."""
+        """Return how long a streamed reply may take to its first token, or None if nothing is set."""
         return self.settings.first_token(provider) if self.bounds_tokens else None
 
 

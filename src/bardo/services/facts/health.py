@@ -127,7 +127,7 @@ class HealthKeeper:
         return self.store.claim(provider, model, now)
 
     def rest_until(self, provider: str, model: str, now: float) -> float | None:
-        """Return when the first key of a provider may be used again at a model; None where one may be used now."""
+        """Return when the first key of a provider may be used again at a model, or None if one may be used now."""
         key_rest = self.store.rests.rest_of_all(provider, model, now)
         return None if key_rest is None else key_rest.until
 
@@ -136,7 +136,7 @@ class HealthKeeper:
         return self.store.latency(provider, model)
 
     def p90_ms(self, provider: str, model: str) -> int | None:
-        """Return the time in which nine of ten calls are answered, which changes with `revision`; None where too few were made."""
+        """Return the time in which nine of ten calls are answered, which changes with `revision`, or None if too few were made."""
         return self.store.p90_ms(provider, model)
 
     def mark(self, now: float) -> tuple[int, int, int]:
@@ -181,7 +181,7 @@ class HealthKeeper:
         return msgspec.structs.replace(placed, targets=tuple(targets), skipped=(*placed.skipped, *passed_over))
 
     def _waits_until(self, target: Target, now: float, *, may_claim: bool) -> float | None:
-        """Return until when a target is passed over; None where it keeps its place."""
+        """Return until when a target is passed over, or None if it keeps its place."""
         provider, model = target.provider.place, target.model
         key_rest = self.rest_until(provider, model, now)
         due = self.store.down(provider, model, now)

@@ -40,7 +40,7 @@ class KeyHealth(msgspec.Struct, frozen=True, kw_only=True):
 class TargetHealth(msgspec.Struct, frozen=True, kw_only=True):
     """A provider (`model` empty) or a model there.
 
-    `calls`, `failed` and `faults` are of the window. `wait_seconds` is until it is asked again, None where it is asked now; `wait_until` is
+    `calls`, `failed` and `faults` are of the window. `wait_seconds` is until it is asked again, or None if it is asked now; `wait_until` is
     that as Unix time.
     """
 

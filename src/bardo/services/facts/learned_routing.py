@@ -58,7 +58,7 @@ def embedding_of(settings: Settings) -> Embedding:
 
 
 def load_state(path: Path, embedding: Embedding) -> LearnedState | None:
-    """Return what the file holds, None where there is none.
+    """Return what the file holds, or None if there is none.
 
     Raises UnreadableState for a file that cannot be read or is of another form, ConfigError where it was made with another embedding.
     """
@@ -266,7 +266,7 @@ class LearnedRouting:
             self.router.learn_again(merged, self._unstored)
 
     def _store(self, learned: Sequence[Learned], kept: bytes) -> LearnedState | None:
-        """Add what was learned to what the file holds by now, and return both; None where it cannot be written.
+        """Add what was learned to what the file holds by now, and return both, or None if it cannot be written.
 
         `kept` is all that this process knows, which is written where nobody can read the file any more.
         """
@@ -290,7 +290,7 @@ class LearnedRouting:
 
 
 def pending_of(row: LogRow) -> Pending | None:
-    """Return the choice that a call's row in the log records, None where it was not made by what was learned."""
+    """Return the choice that a call's row in the log records, or None if it was not made by what was learned."""
     kept = (row.route or {}).get("learned")
     return None if kept is None else msgspec.convert(kept, Pending)
 
@@ -304,7 +304,7 @@ def has_unreadable_call(row: LogRow) -> bool:
 
 
 def success_of(row: LogRow, asked: str) -> float | None:
-    """Return how the model that was asked first did, 1 or 0; None where the call says nothing of it.
+    """Return how the model that was asked first did, 1 or 0, or None if the call says nothing of it.
 
     A refusal, a cut answer, one that fits no schema and a call of a tool that cannot be read are failures; so is another model's answer,
     because the first one gave none. A call that its client left, or that nobody can answer, says nothing.

@@ -197,7 +197,7 @@ class _PlanKnowledge(NamedTuple):
 class ModelFacts:
     """The facts of models that lie over the catalog. `rows` are the operator's, `settings` what planning draws on beside the facts.
 
-    What calls taught holds for the caller whose calls they were: callers are apart. `introspector` asks servers, None where nobody is
+    What calls taught holds for the caller whose calls they were: callers are apart. `introspector` asks servers, or None if nobody is
     asked; `listings` are the providers' lists that were kept. `clock` gives Unix time.
     """
 
@@ -322,11 +322,11 @@ class ModelFacts:
         return facts
 
     def learned(self, target: Target) -> FactsAnswer | None:
-        """Return what the server of a target last said of the model; None where it was not asked."""
+        """Return what the server of a target last said of the model, or None if it was not asked."""
         return None if self._introspector is None else self._introspector.kept(target.provider, target.model)
 
     def listing(self, provider: Provider) -> Listing | None:
-        """Return the list of models of a provider that was kept; None where there is none."""
+        """Return the list of models of a provider that was kept, or None if there is none."""
         return None if self._listings is None else self._listings.of(provider)
 
     def note_answered(self, attempt: Attempt, tenant: str, request: Request) -> None:
@@ -423,6 +423,6 @@ def _prompt(live: LiveFacts) -> RenderedPrompt:
 
 
 def _declared_start(live: LiveFacts | None) -> SeenStart | None:
-    """Return how replies begin where a server says that it separates thinking; None where it does not say so."""
+    """Return how replies begin where a server says that it separates thinking, or None if it does not say so."""
     # llama-server says "none" whatever its flag: it is the default of a request, not what the server does.
     return "separated" if live is not None and live.text_format not in (None, "none") else None

@@ -164,7 +164,7 @@ def _operations(target: Target) -> tuple[Operation, ...]:
 
 
 class KnownModel(msgspec.Struct, frozen=True, kw_only=True):
-    """A model at a provider. `listing` is the list of the provider that was kept, None where there is none."""
+    """A model at a provider. `listing` is the list of the provider that was kept, or None if there is none."""
 
     merged: MergedModel
     listing: Listing | None

@@ -39,7 +39,7 @@ class PriceBook:
         self._known: dict[tuple[str, str], _Answer] = {}
 
     def price(self, provider: Provider, model: str, now: float) -> Price | None:
-        """Return what a model costs at a provider at a Unix time; None where that is not known."""
+        """Return what a model costs at a provider at a Unix time, or None if that is not known."""
         if provider.row.auth == "client":
             return _NO_PRICE
         known = self._known.get((provider.id, model))

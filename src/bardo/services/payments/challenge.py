@@ -151,7 +151,7 @@ def read_objection(headers: Mapping[str, str]) -> str:
 
 
 def _decoded(text: str) -> bytes | None:
-    """Return what a header holds in base64; None where it does not."""
+    """Return what a header holds in base64, or None if it does not."""
     if len(text) > 2 * _MOST_BYTES:
         return None
     try:

@@ -184,7 +184,7 @@ class Ledger:
         transaction_hash: str = "",
         note: str = "",
     ) -> LedgerEntry | None:
-        """Bring a payment to a state, if it is in one `among` those given, and return its entry; None where it is not.
+        """Bring a payment to a state, if it is in one `among` those given, and return its entry, or None if it is not.
 
         A transaction and a note that are empty leave what is there.
         """
@@ -198,7 +198,7 @@ class Ledger:
             return _find_entry(connection, payments.c.payment_id == payment_id)
 
     def entry(self, payment_id: str) -> LedgerEntry | None:
-        """Return a payment; None where there is none of this id."""
+        """Return a payment, or None if there is none of this id."""
         with self._using(), self._engine.connect() as connection:
             return _find_entry(connection, payments.c.payment_id == payment_id)
 
@@ -273,7 +273,7 @@ def open_ledger(path: str | Path) -> Ledger:
 
 
 def find_ledger(path: str | Path) -> Ledger | None:
-    """Return the ledger in a file or at an address; None where no payment was ever made. Creates nothing. Raises DatabaseProblem."""
+    """Return the ledger in a file or at an address, or None if no payment was ever made. Creates nothing. Raises DatabaseProblem."""
     address = address_of(path, _USE)
     if is_file(address) and not Path(str(address.database)).is_file():
         return None

@@ -527,7 +527,7 @@ class CallPayments:
         return wrapped
 
     def fields(self) -> dict[str, Any] | None:
-        """Return what the receipt says of the call's payments; None where there is nothing to say."""
+        """Return what the receipt says of the call's payments, or None if there is nothing to say."""
         if not self.made:
             return {"method": "prepaid", "refused": self.refused} if self.refused else None
         last = self.made[-1].payment.fields()

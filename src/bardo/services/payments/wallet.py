@@ -26,7 +26,7 @@ def open_payments(
     *,
     clock: Callable[[], float],
 ) -> Payments | None:
-    """Return what pays for calls; None where no wallet is named. Opens nothing.
+    """Return what pays for calls, or None if no wallet is named. Opens nothing.
 
     Raises ConfigError where the wallet's key is not set or is none, or the packages are not installed.
     """

@@ -60,7 +60,7 @@ _NO_CALL = _LatestCall("", None, NO_PREFIX, (), [])
 class Affinity:
     """Keeps what was sent where. `clock` gives Unix time, `half_life` is assumed of caches at first.
 
-    `shared` is what other processes learn of a session by, None where there are none.
+    `shared` is what other processes learn of a session by, or None if there are none.
     """
 
     def __init__(

@@ -93,7 +93,7 @@ class PendingLayers(msgspec.Struct, frozen=True):
 
 
 class CallLayers:
-    """The layers of one call, while they work and afterwards. `answer` is the reply that a layer had, None where none had one."""
+    """The layers of one call, while they work and afterwards. `answer` is the reply that a layer had, or None if none had one."""
 
     __slots__ = (
         "_budget",
@@ -138,13 +138,13 @@ class CallLayers:
         self.receipts: list[Receipt] = []
         self.found: Mapping[str, Any] = {}
         self.facts: LayerFacts | None = None
-        """What the layers before the route knew of the call, when it asked for `facts_model`; None where there was no such layer."""
+        """What the layers before the route knew of the call, when it asked for `facts_model`, or None if there was no such layer."""
         self.facts_model = ""
         self.sent: Request | None = None
         """The request with all that layers changed."""
         self.answer: KeptReply | None = None
         self.answered: tuple[Target, str] | None = None
-        """Who answered, with the label of the key that the call used; None where nobody did."""
+        """Who answered, with the label of the key that the call used, or None if nobody did."""
         self.most_bytes = 0
         """How large the body of a reply may be that layers get as it came; 0 where none asks for it."""
         self._budget: WorkBudget | float = work_seconds

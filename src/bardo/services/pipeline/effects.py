@@ -28,7 +28,7 @@ E = TypeVar("E", bound=Effect)
 
 
 class EndedCall(Protocol):
-    """What is known of a call at its end: the target that answered, and the label of its key; None where nobody did."""
+    """What is known of a call at its end: the target that answered, and the label of its key, or None if nobody did."""
 
     answered: tuple[Target, str] | None
 
@@ -74,7 +74,7 @@ class Effects:
         self._performers[kind] = _EffectHandler(perform, writes=True, of_call=True)
 
     async def perform(self, effect: Effect, *, dry: bool = False, call: EndedCall | None = None) -> Any:
-        """Return the result of an effect of a `call`; None where it is left out. Raises EffectFailed."""
+        """Return the result of an effect of a `call`, or None if it is left out. Raises EffectFailed."""
         result = self.begin(effect, dry=dry, call=call)
         return await result if type(result) is CoroutineType else result
 

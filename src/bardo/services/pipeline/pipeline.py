@@ -134,7 +134,7 @@ class LayerChoice:
                 _log.warning("the layers of the profile %r cannot be made: %s", profile, problem.message)
 
     async def choose(self, request: Request | EmbedRequest, client_key: str) -> LayerSelection | None:
-        """Return the layers of one call; None where it has none.
+        """Return the layers of one call, or None if it has none.
 
         The call itself names its profile, or else the key that it came with, an alias, its workload (that of its subsystem, of its tick
         or of its model), or the configuration. Layers that the operator locked, and would have on the call, stay whatever profile or
@@ -399,7 +399,7 @@ class Pipeline:
 
     @property
     def affinity(self) -> Affinity | None:
-        """What targets probably have cached; None where no layer asks for it."""
+        """What targets probably have cached, or None if no layer asks for it."""
         return self._parts.affinity[0] if self._parts.affinity else None
 
     def discounts(self, session: str, request: Request) -> dict[tuple[str, str], float]:
@@ -433,7 +433,7 @@ class Pipeline:
     async def of_call(
         self, request: Request, *, tenant: str = "", client_key: str = "", dry: bool = False
     ) -> CallLayers | None:
-        """Return the layers of one call; None where it has none. Raises InvalidRequest for a profile or a layer that nobody knows."""
+        """Return the layers of one call, or None if it has none. Raises InvalidRequest for a profile or a layer that nobody knows."""
         chosen = await self._choice.choose(request, client_key)
         if chosen is None:
             return None
@@ -451,7 +451,7 @@ class Pipeline:
     async def of_operation(
         self, request: Request | EmbedRequest, *, tenant: str = "", client_key: str = ""
     ) -> CallLayers | None:
-        """Return the layers that work on whatever is sent; None where there are none of these.
+        """Return the layers that work on whatever is sent, or None if there are none of these.
 
         Raises InvalidRequest for a profile or a layer that nobody knows.
         """

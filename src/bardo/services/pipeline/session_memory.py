@@ -49,7 +49,7 @@ class SharedSessions:
         self._clock = clock
 
     async def find(self, layer: str, session: str) -> bytes | None:
-        """Return what a layer kept for a session; None where nothing is kept, or the store does not answer."""
+        """Return what a layer kept for a session, or None if nothing is kept, or the store does not answer."""
         key = _key(layer, session)
         found = await self._store.find(_OWN_SHARE, [key], now=self._clock())
         return None if found is None else found.get(key)
@@ -65,7 +65,7 @@ class SharedSessions:
 
 
 def shared_sessions(host: LayerHost) -> SharedSessions | None:
-    """Return what calls share with those of other processes; None where nothing outlives this one."""
+    """Return what calls share with those of other processes, or None if nothing outlives this one."""
     calls = None if host.replay is None else host.replay.calls
     return None if calls is None or not calls.store.waits else SharedSessions(calls, host.clock)
 
@@ -87,7 +87,7 @@ class SessionMemory:
         self._bytes = 0
 
     async def recall(self, effect: LoadForSession) -> bytes | None:
-        """Return what a layer kept for a session, None where nothing is kept."""
+        """Return what a layer kept for a session, or None if nothing is kept."""
         if self._shared is not None and (found := await self._shared.find(effect.layer, effect.session)) is not None:
             return found
         key = (effect.layer, effect.session)

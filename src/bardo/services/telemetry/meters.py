@@ -133,7 +133,7 @@ class CallMeters:
         self._exporter.shutdown()
 
     def collect(self) -> Any | None:
-        """Return what was counted as the exporter takes it; None where there is nothing. Deltas begin anew."""
+        """Return what was counted as the exporter takes it, or None if there is nothing. Deltas begin anew."""
         with self._lock:
             now = self._clock()
             since, counted = self._since, list(self._sets.values())

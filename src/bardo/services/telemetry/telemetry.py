@@ -527,7 +527,7 @@ class Telemetry:
             self._spans.note(row, context, details)
 
     def details(self, request_id: str) -> CallDetails | None:
-        """Return what takes the details of a call that is under way; None where its span is not wanted."""
+        """Return what takes the details of a call that is under way, or None if its span is not wanted."""
         found = self._open.get(request_id)
         return None if found is None else found[1]
 

@@ -19,6 +19,6 @@ _SERVERS: dict[str, type[BatchServer]] = {
 
 
 def batch_server(provider: str, play: Play) -> BatchServer | None:
-    """Return the batch API of a provider by the name of its preset; None where it has none."""
+    """Return the batch API of a provider by the name of its preset, or None if it has none."""
     server = _SERVERS.get(provider)
     return None if server is None else server(play)

@@ -64,7 +64,7 @@ class BatchServer(ABC):
 
     @abstractmethod
     def answer(self, incoming: Incoming, path: str) -> Reply | None:
-        """Answer a request at a path below the base path; None where it is not about files or jobs."""
+        """Answer a request at a path below the base path, or None if it is not about files or jobs."""
 
     def new_id(self, prefix: str) -> str:
         """Return a unique id."""

@@ -122,7 +122,7 @@ class Authorization:
 
 
 def _packages() -> tuple[Any, Any] | None:
-    """Return what checks a signature; None where it is not installed. What it needs raises the process's recursion limit, which stays."""
+    """Return what checks a signature, or None if it is not installed. What it needs raises the process's recursion limit, which stays."""
     limit = sys.getrecursionlimit()
     try:
         from eth_account import Account
@@ -135,7 +135,7 @@ def _packages() -> tuple[Any, Any] | None:
 
 
 def read_authorization(headers: dict[str, str]) -> Authorization | None:
-    """Return the payment that a request carries, in either version; None where it carries none that can be read."""
+    """Return the payment that a request carries, in either version, or None if it carries none that can be read."""
     header = headers.get("payment-signature") or headers.get("x-payment")
     if not header:
         return None

@@ -295,7 +295,7 @@ def _build_definitions(rewriting: RewriteContext) -> None:
 
 
 def _build(schema: Any, place: Place) -> RewrittenPart | None:
-    """Return a schema as the target takes it, with its inverse; None where no value is valid. Raises Inexpressible."""
+    """Return a schema as the target takes it, with its inverse, or None if no value is valid. Raises Inexpressible."""
     place.enter()
     node, place = settle(schema, place)
     built = None if node is False else _built(node, place)
@@ -412,7 +412,7 @@ def _with_moved_references(schema: Any) -> Any:
 
 
 def _build_array(node: Schema, place: Place) -> RewrittenPart | None:
-    """Return an array as the target takes it; None where no array is valid."""
+    """Return an array as the target takes it, or None if no array is valid."""
     node = as_evaluated(node, "unevaluatedItems", "items", "unevaluated_as_items", place)
     if not node.get("prefixItems"):
         return _list(without(node, "prefixItems"), place)

@@ -65,7 +65,7 @@ def members(nulls: frozenset[str], each: Mapping[str, Inverse], known: frozenset
 
 
 def items(first: Sequence[Inverse | None], rest: Inverse | None) -> Inverse | None:
-    """Restore the items of an array: the first ones each by its own inverse, all others by `rest`. None where there is none."""
+    """Restore the items of an array: the first ones each by its own inverse, all others by `rest`. None if there is none."""
     inner = _inverses(*first, rest)
 
     def restore(value: Any) -> Any:
@@ -133,7 +133,7 @@ def follow(name: str, named: Named) -> Inverse:
 
 
 def arms(forms: Sequence[tuple[Schema, Inverse | None]], definitions: Schema) -> Inverse | None:
-    """Restore by the first form whose rewritten schema the value fits. None where no form has an inverse.
+    """Restore by the first form whose rewritten schema the value fits. None if no form has an inverse.
 
     `definitions` are the `$defs` of the whole rewritten schema, filled once all are written.
     """

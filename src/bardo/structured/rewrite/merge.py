@@ -149,7 +149,7 @@ def _multiple(left: Any, right: Any) -> Any:
     return None
 
 
-# What a rule becomes whose values differ; None where no one value says both.
+# What a rule becomes whose values differ, or None if no one value says both.
 _BOTH_RULES: dict[str, Callable[[Any, Any], Any]] = {
     "type": _types,
     "enum": _values,

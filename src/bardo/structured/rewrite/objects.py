@@ -22,7 +22,7 @@ _PAIR = frozenset({"key", "value"})
 
 
 def build_object(node: Schema, place: Place) -> RewrittenPart | None:
-    """Return an object as the target takes it; None where no object is valid."""
+    """Return an object as the target takes it, or None if no object is valid."""
     node = as_evaluated(node, "unevaluatedProperties", "additionalProperties", "unevaluated_as_additional", place)
     node, others = _with_all_named(node, place)
     if not node.get("properties") and not others:
@@ -78,7 +78,7 @@ class _Members:
 
 
 def _built_members(node: Schema, place: Place) -> _Members | None:
-    """Rewrite each property. Returns None where no value is valid for a required one."""
+    """Rewrite each property. Returns None if no value is valid for a required one."""
     built = _Members()
     required = frozenset(node.get("required", ()))
     for name, schema in node["properties"].items():

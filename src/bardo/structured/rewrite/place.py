@@ -50,7 +50,7 @@ class Inexpressible(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RewrittenPart:
-    """A rewritten schema, and the inverse for a value at its place; None where the value stays as it is."""
+    """A rewritten schema, and the inverse for a value at its place, or None if the value stays as it is."""
 
     schema: Schema
     inverse: Inverse | None = None
@@ -134,7 +134,7 @@ class Place:
             raise Inexpressible(self.path, f"it nests deeper than {MAX_DEEP} levels")
 
     def build(self, schema: Any, *steps: str | int) -> RewrittenPart | None:
-        """Rewrite a part of this schema; None where no value is valid there. Raises Inexpressible."""
+        """Rewrite a part of this schema, or None if no value is valid there. Raises Inexpressible."""
         return self.rewriting.build(schema, self.inside(*steps))
 
     def note(self, kind: str, effect: Effect, note: str) -> None:

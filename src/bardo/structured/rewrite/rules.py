@@ -142,7 +142,7 @@ _IMPLIED = ("object", "array", "string", "number")
 
 
 def types_listed(node: Schema) -> list[str] | None:
-    """Return the types a node lists, those covered by "number" left out; None where it lists none."""
+    """Return the types a node lists, those covered by "number" left out, or None if it lists none."""
     listed = node.get("type")
     if listed is None:
         return None

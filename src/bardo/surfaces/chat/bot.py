@@ -123,7 +123,7 @@ _log = logging.getLogger("bardo.chat")
 
 
 class Attachment(msgspec.Struct, frozen=True):
-    """A file that came with a message. `read` gives its bytes; `size` is None where the service does not say."""
+    """A file that came with a message. `read` gives its bytes; `size` is None if the service does not say."""
 
     size: int | None
     read: Callable[[], Awaitable[bytes]]
@@ -209,7 +209,7 @@ class ChatBot(Generic[Part]):
         return f"{name} answers from now on."
 
     def reasoning(self, key: str) -> ReasoningChain | None:
-        """Return the thinking that a button reveals; None where it is no longer kept."""
+        """Return the thinking that a button reveals, or None if it is no longer kept."""
         return self._revealed.get(key)
 
     async def answer(self, incoming: IncomingMessage, port: ChatPort[Part]) -> None:
@@ -225,7 +225,7 @@ class ChatBot(Generic[Part]):
                     await self._answer(incoming, question, conversation, port)
 
     async def _question(self, incoming: IncomingMessage, port: ChatPort[Part]) -> Message | None:
-        """Return the question of a message with its pictures; None where there is nothing that can be asked."""
+        """Return the question of a message with its pictures, or None if there is nothing that can be asked."""
         blocks: list[Block] = []
         problems: list[str] = []
         for attachment in incoming.attachments:

@@ -43,7 +43,7 @@ class RecentMapping(Generic[Key, Value]):
         return len(self._items)
 
     def get(self, key: Key) -> Value | None:
-        """Return a value, which counts as a use of it; None where there is none."""
+        """Return a value, which counts as a use of it, or None if there is none."""
         if key in self._items:
             self._items.move_to_end(key)
         return self._items.get(key)

@@ -174,7 +174,7 @@ async def _type(port: ChatPort[Any]) -> None:
 
 
 async def retry_when_limited(action: Callable[[], Awaitable[T]], *, tries: int = 3) -> T | None:
-    """Return what an action gives, tried again where the service asks to wait; None where it does not work in the end."""
+    """Return what an action gives, tried again where the service asks to wait, or None if it does not work in the end."""
     for tried in range(tries):
         try:
             return await action()

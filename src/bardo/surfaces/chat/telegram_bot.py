@@ -64,7 +64,7 @@ class BlockWriter:
         self._runs: list[TextRun] = []
         self._gap = ""
         self._lists: list[int | None] = []
-        """The next number of each list that is open, None where it has none."""
+        """The next number of each list that is open, or None if it has none."""
         self._quotes = 0
         self._quote: tuple[Form, ...] = ()
         self._is_heading = False

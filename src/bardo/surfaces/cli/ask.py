@@ -205,7 +205,7 @@ async def chosen_model(directory: ProviderDirectory, keyring: Keyring, wanted: s
 async def _find_match(
     directory: ProviderDirectory, keyring: Keyring, wanted: str, problem: UnknownModel, *, only: str
 ) -> str | None:
-    """Return the one served model that a part of a name means; None where the only provider may know it. Raises as `best_match`."""
+    """Return the one served model that a part of a name means, or None if the only provider may know it. Raises as `best_match`."""
     try:
         lacking = {provider.id for provider in directory.providers if keyring.lacks(provider)}
         models = await listed_models(directory, seconds=PLACING_SECONDS)

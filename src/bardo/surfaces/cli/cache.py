@@ -92,7 +92,7 @@ def cache(
 
 
 def _open_store(settings: Settings) -> ReplyStore | None:
-    """Return the store of a configuration; None where each gateway has its own in memory."""
+    """Return the store of a configuration, or None if each gateway has its own in memory."""
     own = settings.inference.pipeline.cache
     where = place_of(own, os.environ, "kept replies")
     return None if where == "memory" else open_replies(where, bounds_of(own))

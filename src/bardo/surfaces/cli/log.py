@@ -143,7 +143,7 @@ class _Job:
         return f"{self._path.absolute().parent} {self._file.format}"
 
     def run(self, reader: LogReader, span: RowSpan, follow: SinceLast | None) -> ExportSummary | None:
-        """Copy the rows; None where there are none since the last time."""
+        """Copy the rows, or None if there are none since the last time."""
         if follow is not None and span.after >= span.last:
             return None
         if self._table is not None:

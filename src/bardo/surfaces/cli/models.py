@@ -85,7 +85,7 @@ class ListedModel(msgspec.Struct, frozen=True, kw_only=True):
     price: Price | None = None
 
     def value(self, field: str) -> Any:
-        """Return a fact, None where it is not known."""
+        """Return a fact, or None if it is not known."""
         return self.merged[field]
 
 

@@ -115,7 +115,7 @@ async def _reconcile(ledger: Ledger, settings: Settings) -> list[ReconciledPayme
 
 @contextmanager
 def _ledger(settings: Settings) -> Iterator[Ledger | None]:
-    """Open the ledger; None where there is none, which creates nothing."""
+    """Open the ledger, or None if there is none, which creates nothing."""
     from bardo.services.payments.ledger import find_ledger
 
     path: Path | str = state_path(settings)

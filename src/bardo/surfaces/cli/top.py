@@ -76,7 +76,7 @@ class GatewayFeed:
             ) from problem
 
     async def usage(self) -> dict[str, Any] | None:
-        """Return what the key has used, None where the gateway counts nothing for it. Raises BardoError."""
+        """Return what the key has used, or None if the gateway counts nothing for it. Raises BardoError."""
         if not self._headers:
             return None
         found = await self._json(_USAGE, missing_ok=True)

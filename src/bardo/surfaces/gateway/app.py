@@ -351,7 +351,7 @@ class Gateway:
 
 
 def _language(route: Route | None, scope: Scope) -> str:
-    """Return the dialect to answer an error in; `route` is None where none was found."""
+    """Return the dialect to answer an error in; `route` is None if none was found."""
     return dialect_of_path(scope["path"]) if route is None else route.dialect
 
 

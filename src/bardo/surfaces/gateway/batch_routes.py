@@ -38,7 +38,7 @@ BATCH_METHODS: dict[tuple[str, bool, str], dict[str, BatchEndpoint]] = {
 
 
 def batch_methods(path: str) -> tuple[dict[str, BatchEndpoint], str, str] | None:
-    """Return the endpoint of each method at a path, the dialect there, and the id in the path; None where the path is of nothing kept."""
+    """Return the endpoint of each method at a path, the dialect there, and the id in the path, or None if the path is of nothing kept."""
     found = _PATH.fullmatch(path)
     if found is None:
         return None

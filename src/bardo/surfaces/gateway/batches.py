@@ -305,7 +305,7 @@ async def _batch_of(context: GatewayContext, route: Route, scope: Scope) -> tupl
 
 
 async def _find_batch(opened: OpenBatches, name: str, tenant: str, dialect: str) -> BatchRecord | None:
-    """Return the batch that a page begins at; None where none is named. Raises NotStored."""
+    """Return the batch that a page begins at, or None if none is named. Raises NotStored."""
     if not name:
         return None
     batch = await asyncio.to_thread(opened.store.find, tenant, name, dialect)

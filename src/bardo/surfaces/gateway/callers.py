@@ -84,7 +84,7 @@ class ClientHead:
     """The headers of a request that bardo reads. `fields` has the first of each, `lines` all of them in their order.
 
     `accepted_by` is the Access that has checked it, `is_json` whether it was found to announce JSON, and `caller`
-    the `tenants.Caller` where no keys are asked for: None where that was not found yet, or the key is not in a header.
+    the `tenants.Caller` where no keys are asked for: None if that was not found yet, or the key is not in a header.
     """
 
     def __init__(self, lines: Lines) -> None:

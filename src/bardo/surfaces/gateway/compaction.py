@@ -67,7 +67,7 @@ async def read_summaries(context: GatewayContext, request: Request, route: Route
 
 
 async def targets_to_summarize(context: GatewayContext, request: Request) -> tuple[Target, ...] | None:
-    """Return who is asked for a conversation that is to be compacted here; None where each of them does that itself, or nobody is found."""
+    """Return who is asked for a conversation that is to be compacted here, or None if each of them does that itself, or nobody is found."""
     try:
         targets = (await context.services.routing.find(request))[1].targets
     except BardoError:

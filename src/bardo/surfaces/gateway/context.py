@@ -169,11 +169,11 @@ def new_id(prefix: str) -> str:
 class GatewayContext:
     """The services of a gateway, the limits of a request and a stream, and whether unasked thinking is shown.
 
-    `responses` is where responses are kept, `feedback` takes what clients think of answers; None where neither is done.
-    `accounts` are the keys that are asked for, None where anybody may ask, and `batches` the batches of clients, None where none are taken.
+    `responses` is where responses are kept, `feedback` takes what clients think of answers, or None if neither is done.
+    `accounts` are the keys that are asked for, or None if anybody may ask, and `batches` the batches of clients, or None if none are taken.
     `draining` makes what is asked when the client of a request leaves. `events` is the feed that an earlier configuration began.
-    `panel` loads the panel, None where there is none.
-    `memory` is the thinking of past calls, None where it is not kept. `sealer` seals what clients keep for the gateway.
+    `panel` loads the panel, or None if there is none.
+    `memory` is the thinking of past calls, or None if it is not kept. `sealer` seals what clients keep for the gateway.
     """
 
     def __init__(

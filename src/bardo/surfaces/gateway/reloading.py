@@ -179,7 +179,7 @@ def with_fixed_settings(settings: Settings, before: Settings) -> Settings:
 
 
 async def _worker_events(gateway: ConfiguredGateway) -> WorkerEvents | None:
-    """Begin to share events with the other workers of `bardo serve`, and return what does; None where there are none.
+    """Begin to share events with the other workers of `bardo serve`, and return what does, or None if there are none.
 
     Later configurations keep the bus.
     """
@@ -215,7 +215,7 @@ def _is_empty(file: Path) -> bool:
 
 
 def _signature(file: Path) -> tuple[int, int, int] | None:
-    """Return what is different when a file has changed; None where there is none."""
+    """Return what is different when a file has changed, or None if there is none."""
     try:
         found = file.stat()
     except OSError:

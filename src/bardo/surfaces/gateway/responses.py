@@ -154,7 +154,7 @@ class ResponseStorage:
 async def _plan_storage(
     context: GatewayContext, store: ResponseStore, request: Request, route: Route, tenant: str
 ) -> ResponseStorage | None:
-    """Return how a request is answered and its reply kept; None where it goes on as it came. Raises BardoError."""
+    """Return how a request is answered and its reply kept, or None if it goes on as it came. Raises BardoError."""
     storage = read_wish(request)
     if storage.elsewhere:
         # It needs state of its provider, and cannot go on from what only bardo keeps.
@@ -196,7 +196,7 @@ def _refuse_forgotten(storage: StorageOptions) -> None:
 async def _previous_items(
     store: ResponseStore, storage: StorageOptions, tenant: str
 ) -> tuple[list[Item], tuple[str, ...]] | None:
-    """Return the items that a request goes on from, and the ids of their responses; None where these are not kept here.
+    """Return the items that a request goes on from, and the ids of their responses, or None if these are not kept here.
 
     Raises UnknownPreviousResponse or NotStored for what was kept here once.
     """

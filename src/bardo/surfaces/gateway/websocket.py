@@ -609,7 +609,7 @@ def _fields(body: bytes) -> Raw:
 
 
 def _text(raw: msgspec.Raw | None) -> str | None:
-    """Return a field that is a string, None where it is none."""
+    """Return a field that is a string, or None if it is none."""
     try:
         return None if raw is None else msgspec.json.decode(raw, type=str)
     except msgspec.DecodeError:
@@ -653,7 +653,7 @@ def _is_broken_call(item: bytes) -> bool:
 
 
 def _reference_of(item: bytes) -> str | None:
-    """Return the id of the item that stands elsewhere; None where this one is no reference."""
+    """Return the id of the item that stands elsewhere, or None if this one is no reference."""
     if len(item) > _LONGEST_REFERENCE:
         return None
     try:
@@ -740,7 +740,7 @@ def _rate_limits(headers: dict[str, str], now: float) -> list[dict[str, Any]]:
 
 
 def _limit_of_login(name: str, headers: dict[str, str]) -> dict[str, Any] | None:
-    """Return the event of one limit, None where its headers say nothing that is a number."""
+    """Return the event of one limit, or None if its headers say nothing that is a number."""
     windows: dict[str, Any] = {}
     for window in ("primary", "secondary"):
         used = _number(headers.get(f"x-{name}-{window}-used-percent"))

@@ -307,7 +307,7 @@ class DryRun(msgspec.Struct, frozen=True):
 
 
 async def run_layers(settings: Settings, request: Request, plan: Plan) -> DryRun | None:
-    """Return what layers make of a request; None where it has none. `plan` returns who would be asked for a request.
+    """Return what layers make of a request, or None if it has none. `plan` returns who would be asked for a request.
 
     Raises BardoError where a layer refuses the call, and what `plan` raises.
     """

@@ -207,7 +207,7 @@ class PastRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReplannedRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What would be chosen for the request on a `line`, and what it would cost in US dollars; None where no price is known.
+    """What would be chosen for the request on a `line`, and what it would cost in US dollars, or None if no price is known.
 
     `asked` is the model that the request names, `answered_by` who answered it, and `cost_usd` what that cost, as far as the log tells.
     `error` says why nobody could be asked.

@@ -144,7 +144,7 @@ class LiveBoard:
         return call
 
     def _apply(self, call: LiveCall, event: CallStarted | CallFinished | ReasoningText) -> tuple[str, Any]:
-        """Change a call by an event, and return what changed: None where a text is longer than is kept."""
+        """Change a call by an event, and return what changed: None if a text is longer than is kept."""
         if isinstance(event, ReasoningText):
             room = MOST_TEXT - call.length
             call.length += len(event.text)

@@ -43,7 +43,7 @@ class StaticFiles:
         self._files = {path.name: _read(path) for path in sorted(_FOLDER.iterdir()) if path.suffix in _TYPES}
 
     def find(self, digest: str, name: str) -> tuple[StaticFile, bool] | None:
-        """Return a file, and whether the address names this very content, so that it never changes; None where there is no such file."""
+        """Return a file, and whether the address names this very content, so that it never changes, or None if there is no such file."""
         found = self._files.get(name)
         return None if found is None else (found, found.digest == digest)
 
@@ -61,14 +61,14 @@ _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class Viewer(msgspec.Struct, frozen=True, kw_only=True):
-    """Who looks at the panel: the account of a key, or None where the gateway asks for no keys. An operator sees the calls of all keys."""
+    """Who looks at the panel: the account of a key, or None if the gateway asks for no keys. An operator sees the calls of all keys."""
 
     account: Account | None = None
     operator: bool = False
 
     @property
     def key_id(self) -> str | None:
-        """The key whose calls alone may be shown; None where those of all keys may."""
+        """The key whose calls alone may be shown, or None if those of all keys may."""
         return None if self.operator or self.account is None else self.account.id
 
     @property

@@ -23,7 +23,7 @@ OWN = "own"
 
 
 class Period(msgspec.Struct, frozen=True, kw_only=True):
-    """Whole days from `first` to `last`, both included and counted from 1970 in UTC; None where the period is open.
+    """Whole days from `first` to `last`, both included and counted from 1970 in UTC, or None if the period is open.
 
     `name` is the choice, `from_day` and `to_day` are the days of a period of one's own as they were written.
     """

@@ -343,7 +343,7 @@ def check_machine(scope: Scope) -> None:
 
 
 def viewer_of(session: Session | None, accounts: Accounts | None) -> Viewer | None:
-    """Return who looks, None where they have to sign in."""
+    """Return who looks, or None if they have to sign in."""
     if accounts is None:
         return Viewer(operator=True)
     account = accounts.active_account(session.account) if session is not None and session.account else None
@@ -351,7 +351,7 @@ def viewer_of(session: Session | None, accounts: Accounts | None) -> Viewer | No
 
 
 def session_of(scope: Scope, sessions: Sessions) -> Session | None:
-    """Return the session of a request's cookie, None where there is none that holds."""
+    """Return the session of a request's cookie, or None if there is none that holds."""
     try:
         found = SimpleCookie(header(scope, b"cookie")).get(cookie_name(scope))
     except CookieError:

@@ -58,7 +58,7 @@ class Sessions:
         return f"{text}.{self._sign('session', text)}"
 
     def read(self, cookie: str) -> Session | None:
-        """Return the session of a cookie; None where it was not made here, has expired, or has ended."""
+        """Return the session of a cookie, or None if it was not made here, has expired, or has ended."""
         found = _COOKIE.fullmatch(cookie)
         if found is None:
             return None

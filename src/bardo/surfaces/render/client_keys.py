@@ -33,7 +33,7 @@ def in_units(name: str, value: int | None) -> int | float | None:
 
 
 def time_text(seconds: float | None) -> str | None:
-    """Write a Unix time in ISO 8601; None where there is none."""
+    """Write a Unix time in ISO 8601, or None if there is none."""
     return None if seconds is None else datetime.fromtimestamp(int(seconds), UTC).isoformat().replace("+00:00", "Z")
 
 

@@ -169,7 +169,7 @@ def short_price(price: Price | None) -> str:
 
 
 def price_json(price: Price | None) -> dict[str, Any] | None:
-    """Return a price as JSON, in US dollars; None where it is not known."""
+    """Return a price as JSON, in US dollars, or None if it is not known."""
     if price is None:
         return None
     return {

@@ -69,11 +69,11 @@ class StoreCalls(Generic[Store]):
 
     @property
     def at_hand(self) -> Store | None:
-        """The store where it is in memory, so that its calls need not be waited for; None where it is elsewhere."""
+        """The store where it is in memory, so that its calls need not be waited for, or None if it is elsewhere."""
         return self._store if self.in_memory else None
 
     async def ask(self, call: Callable[[Store], T], seconds: float) -> T | None:
-        """Return what a call of the store gives; None where the store does not answer within so many seconds, or rests."""
+        """Return what a call of the store gives, or None if the store does not answer within so many seconds, or rests."""
         if self.in_memory and self._store is not None:
             return call(self._store)
         if self._waiting >= _MOST_WAITING or self._watch() < self._rests_until:

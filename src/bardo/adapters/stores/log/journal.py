@@ -389,7 +389,7 @@ def _row(line: bytes) -> LogRow | None:
 
 
 def _grown(line: bytes, rows: Mapping[str, LogRow], ended: set[str]) -> LogRow | None:
-    """Return the row of a call with what it had used by this record; None where its end is known, or its beginning is not."""
+    """Return the row of a call with what it had used by this record, or None if its end is known, or its beginning is not."""
     request_id, used = (fields := _grew.decode(line[2:]))[0], RunningUsage(*fields[1:])
     row = rows.get(request_id)
     if row is None or request_id in ended:

@@ -273,7 +273,7 @@ def extent(connection: Connection, address: URL) -> LogExtent:
 
 
 def size_of(connection: Connection, address: URL) -> int | None:
-    """Return how many bytes the log at `address` takes; None where that is not known."""
+    """Return how many bytes the log at `address` takes, or None if that is not known."""
     return _file_size(address) if is_file(address) else _table_size(connection)
 
 

@@ -149,7 +149,7 @@ class PendingCall(msgspec.Struct, frozen=True, array_like=True):
 
 
 class RunningUsage(NamedTuple):
-    """About what a call has used that has not ended. `nanos` is None where nobody knows its price, and `parts` what they are made of."""
+    """About what a call has used that has not ended. `nanos` is None if nobody knows its price, and `parts` what they are made of."""
 
     input_tokens: int
     output_tokens: int
@@ -177,7 +177,7 @@ class Feedback(msgspec.Struct, frozen=True, kw_only=True):
 class CacheTotal(msgspec.Struct, frozen=True, kw_only=True):
     """What prompt caches did for the calls of one key to one model.
 
-    A sum is over the calls that reported the number, and None where none did. `saved_nanos` is below 0 where writing cost more than
+    A sum is over the calls that reported the number, and None if none did. `saved_nanos` is below 0 where writing cost more than
     reading saved. `changing` counts the calls whose prompt begins anew each time, and `why` says where.
     """
 
@@ -206,7 +206,7 @@ class ReplyCacheTotal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CallTimes(msgspec.Struct, frozen=True, gc=False):
-    """How long one call took, and how it ended. `first_byte_seconds` is None where nothing came."""
+    """How long one call took, and how it ended. `first_byte_seconds` is None if nothing came."""
 
     started_at: float
     provider: str

@@ -69,7 +69,7 @@ class EpisodeDraft(msgspec.Struct, frozen=True, kw_only=True):
 def draft_of(
     row: LogRow, request: Request, response: Response, *, session: str = "", schema_ok: bool | None = None
 ) -> EpisodeDraft | None:
-    """Return what is kept of a call; None where nothing was thought. `response` has all the reasoning that may be kept."""
+    """Return what is kept of a call, or None if nothing was thought. `response` has all the reasoning that may be kept."""
     chain = response.reasoning
     if chain.visibility is ReasoningVisibility.NONE:
         return None
@@ -197,7 +197,7 @@ class EpisodeVectors:
         self._lock = threading.Lock()
 
     def of_text(self, text: str) -> tuple[str, tuple[float, ...]] | None:
-        """Return the embedding's fingerprint and a vector; None where it knows nothing of the text. Raises ConfigError."""
+        """Return the embedding's fingerprint and a vector, or None if it knows nothing of the text. Raises ConfigError."""
         with self._lock:
             if self._embedding is None:
                 self._embedding = embedding_at(self._folder)

@@ -83,7 +83,7 @@ def expired(settings: MemorySettings, now: float) -> list[tuple[ColumnElement[bo
 
 
 def _surplus(connection: Connection, most: int) -> list[int]:
-    """Return the next episodes to remove: the oldest of tenants that have more than their share. None where there are not too many."""
+    """Return the next episodes to remove: the oldest of tenants that have more than their share. None if there are not too many."""
     number = func.count().label("number")
     found = connection.execute(select(_column.tenant, number).group_by(_column.tenant).order_by(number.desc())).all()
     counts = [row.number for row in found]

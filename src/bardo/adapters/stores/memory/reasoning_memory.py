@@ -37,7 +37,7 @@ SEARCHES = ("both", "words", "meaning")
 class ReasoningMemory:
     """The episodes beside the log at `path`. `folder` is that of the embedding, None for no search by meaning.
 
-    `writer` and `log` are what stores episodes and calls in this process, None where nothing does.
+    `writer` and `log` are what stores episodes and calls in this process, or None if nothing does.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class ReasoningMemory:
             return searching.matches(connection, words, meaning, phrases, limit)
 
     def show(self, episode: str, *, tenant: str | None = None) -> Episode | None:
-        """Return an episode by its id, its call's id, or a beginning that only it has; None where there is none.
+        """Return an episode by its id, its call's id, or a beginning that only it has, or None if there is none.
 
         Raises AmbiguousRequest, LogMissing and LogUnusable.
         """

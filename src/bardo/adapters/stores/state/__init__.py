@@ -10,7 +10,7 @@ __all__ = ["Bounds", "KeyedStore", "MemoryStore", "SqliteStore", "open_store"]
 
 
 def open_store(where: str, bounds: Bounds, *, space: str = "replay") -> KeyedStore | None:
-    """Return the store in `memory`, in the file `where`, or at that address; None where it is empty.
+    """Return the store in `memory`, in the file `where`, or at that address, or None if it is empty.
 
     `space` sets it apart from others at the same address. A server is asked for nothing yet. Raises OperatorError where a file cannot be
     used, for a wrong address, and where a package is missing.

@@ -117,7 +117,7 @@ class StateCalls:
         self._write_task: asyncio.Task[None] | None = None
 
     async def find(self, tenant: str, keys: Sequence[str], *, now: float) -> dict[str, bytes] | None:
-        """Return what these keys lead to; None where the store does not answer, and nothing is held here either."""
+        """Return what these keys lead to, or None if the store does not answer, and nothing is held here either."""
         found = await self._ask(lambda store: store.find(tenant, keys, now=now))
         if not self.unwritten:
             return found
@@ -136,7 +136,7 @@ class StateCalls:
         reply: str = "",
         before: bytes | None = None,
     ) -> bool | None:
-        """Keep a value, and return whether it is kept; None where the store does not answer.
+        """Keep a value, and return whether it is kept, or None if the store does not answer.
 
         What takes the place of `before` is not held here.
         """
@@ -148,7 +148,7 @@ class StateCalls:
         return kept
 
     async def remove(self, tenant: str, key: str) -> bool | None:
-        """Forget the value that a key leads to, and return whether there was one; None where the store does not answer."""
+        """Forget the value that a key leads to, and return whether there was one, or None if the store does not answer."""
         return await self._ask(lambda store: store.remove(tenant, key))
 
     async def write_held(self) -> None:

@@ -133,7 +133,7 @@ class Introspector:
         return None if asked is None or asked.lost else asked.facts.get(model)
 
     def kept(self, provider: Provider, model: str) -> FactsAnswer | None:
-        """Return what the server last said, without asking it; None where it was not asked."""
+        """Return what the server last said, without asking it, or None if it was not asked."""
         asked = self._of(Target(provider=provider, model=model))
         if asked is None:
             return None
@@ -180,7 +180,7 @@ class Introspector:
         self._outdated.update(key for key in self._asking if key[0] in provider.base_urls)
 
     def _adapter(self, provider: Provider) -> Adapter | None:
-        """Return what asks a provider's servers; None where nothing does, or only clients have a credential for it."""
+        """Return what asks a provider's servers, or None if nothing does, or only clients have a credential for it."""
         return None if provider.row.auth == "client" else self._adapters.get(provider.row.id)
 
     def _of(self, target: Target) -> _Introspection | None:

@@ -46,7 +46,7 @@ class FeatureWord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     word: str = ""
 
     def read(self, row: dict[str, Any]) -> bool | None:
-        """Return whether the model has it; None where the row does not say."""
+        """Return whether the model has it, or None if the row does not say."""
         value = inside(row, *self.path.split("."))
         if not self.word:
             return flag(value)
@@ -218,7 +218,7 @@ async def ask(
 
 
 async def _answer(call: Call, question: Question, transport: Transport, deadlines: Deadlines) -> Any:
-    """Return a parsed body; None where an optional question is not known there, or not understood."""
+    """Return a parsed body, or None if an optional question is not known there, or not understood."""
     reply = await transport.send(call, deadlines)
     try:
         body = await reply.read(_MOST_BYTES)

@@ -25,7 +25,7 @@ def fields(value: Any) -> dict[str, Any]:
 
 
 def inside(value: Any, *path: str) -> Any:
-    """Return the value at a path of names in nested objects; None where there is none."""
+    """Return the value at a path of names in nested objects, or None if there is none."""
     for name in path:
         value = fields(value).get(name)
     return value
@@ -37,7 +37,7 @@ def lowered_strings(value: Any) -> tuple[str, ...]:
 
 
 def flag(value: Any) -> bool | None:
-    """Return true or false, said plainly or as `supported` in an object; None where neither is said."""
+    """Return true or false, said plainly or as `supported` in an object, or None if neither is said."""
     value = value.get("supported") if isinstance(value, dict) else value
     return value if isinstance(value, bool) else None
 

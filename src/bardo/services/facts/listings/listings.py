@@ -37,7 +37,7 @@ class Listings:
         self.revision = 0
 
     def of(self, provider: Provider) -> Listing | None:
-        """Return the last good list of a provider, None where there is none."""
+        """Return the last good list of a provider, or None if there is none."""
         held = self._held.get((provider.row.id, provider.base_url))
         return self._load(provider).listing if held is None else held.listing
 
@@ -109,7 +109,7 @@ def context_of(own: Iterable[ModelRow], live: LiveFacts | None, listed: ListedMo
 
 
 def source_of(provider: Provider) -> ListingSource | None:
-    """Return the row that says how a provider's list is read; None where its list says nothing beside names."""
+    """Return the row that says how a provider's list is read, or None if its list says nothing beside names."""
     return sources_by_provider().get(provider.row.id)
 
 

@@ -95,7 +95,7 @@ def _context(source: ListingSource, row: dict[str, Any]) -> LiveFacts:
 
 
 def read_price(source: ListingSource, row: dict[str, Any]) -> ListedPrice | None:
-    """Return what a row says of prices, None where it says nothing. Raises OddPrice."""
+    """Return what a row says of prices, or None if it says nothing. Raises OddPrice."""
     paths = source.price
     if paths is None:
         return None
@@ -125,7 +125,7 @@ def _value_at(row: dict[str, Any], path: str) -> Any:
 
 
 def _amount(value: Any, factor: int, most: int) -> int | None:
-    """Return a number, or the text of one, times `factor` as a whole number; None where there is none. Raises OddPrice."""
+    """Return a number, or the text of one, times `factor` as a whole number, or None if there is none. Raises OddPrice."""
     if value is None or value == "":
         return None
     if isinstance(value, bool) or not isinstance(value, str | int | float):
@@ -165,7 +165,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check(new: Listing, old: Listing | None, *, accept: bool = False) -> CheckedListing:
-    """Return what is taken over of `new` where `old` is the last good list, None where there is none.
+    """Return what is taken over of `new` where `old` is the last good list, or None if there is none.
 
     A list that lost more than half of its models, or changed the prices of more than a tenth of them more than tenfold, is not taken over;
     one strange price among many stays as before. An operator may accept both.

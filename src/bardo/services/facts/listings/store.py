@@ -45,7 +45,7 @@ class ListingStore:
         self.folder = folder
 
     def stamp(self, name: str) -> tuple[int, int] | None:
-        """Return what changes when a file is written anew; None where there is none."""
+        """Return what changes when a file is written anew, or None if there is none."""
         try:
             found = (self.folder / name).stat()
         except OSError:

@@ -24,7 +24,7 @@ Second = Annotated[float, msgspec.Meta(ge=0, le=_LAST_SECOND)]
 
 
 class ListedRates(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Prices in nano-dollars per million tokens; None where the list does not say."""
+    """Prices in nano-dollars per million tokens, or None if the list does not say."""
 
     input: Rate | None = None
     output: Rate | None = None

@@ -138,13 +138,13 @@ _SECONDS_TO_KEEP = 5.0
 
 
 class CountReplies(Effect, frozen=True):
-    """Ask how many entries and bytes are kept of a tenant, None for all: a pair, or None where the store does not answer."""
+    """Ask how many entries and bytes are kept of a tenant, None for all: a pair, or None if the store does not answer."""
 
     tenant: str | None
 
 
 class RemoveReplies(Effect, frozen=True):
-    """Remove entries, and ask how many there were; None where the store does not answer."""
+    """Remove entries, and ask how many there were, or None if the store does not answer."""
 
     selection: Selection
 

@@ -198,7 +198,7 @@ def cache_layer(parts: LayerParts) -> CacheLayer:
 
 
 def _similar(parts: LayerParts, cache: ReplyCache) -> Similar | None:
-    """Return what looks for similar questions; None where that is off."""
+    """Return what looks for similar questions, or None if that is off."""
     settings = parts.pipeline.cache
     if settings.semantic == "off":
         return None

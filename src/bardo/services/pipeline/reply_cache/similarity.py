@@ -273,7 +273,7 @@ class _Plain:
 
 
 def numpy_or_none() -> Any:
-    """Return numpy; None where it is not installed."""
+    """Return numpy, or None if it is not installed."""
     try:
         return import_module("numpy")
     except ImportError:

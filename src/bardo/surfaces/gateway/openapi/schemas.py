@@ -548,7 +548,7 @@ _VECTORS = array(array(NUMBER))
 
 
 class Stream(NamedTuple):
-    """A streamed reply: its content type, and the schema of the JSON that each event or line holds; None where the frames are binary.
+    """A streamed reply: its content type, and the schema of the JSON that each event or line holds, or None if the frames are binary.
 
     `also_array`: it may also be asked for as one JSON array.
     """

@@ -226,7 +226,7 @@ _LATENCY_HEADS = (
 class History(msgspec.Struct, frozen=True, kw_only=True):
     """The calls to one model of a provider.
 
-    Seconds are those of calls that were answered, sorted. `medians` are by time, None where there was no call.
+    Seconds are those of calls that were answered, sorted. `medians` are by time, or None if there was no call.
     """
 
     provider: str
@@ -353,7 +353,7 @@ async def show(panel: Panel, request: PanelRequest) -> Page | Redirect:
 
 
 async def _times(panel: Panel, since: float, key: str | None) -> list[CallTimes] | None:
-    """Return the newest calls; None where no log is kept."""
+    """Return the newest calls, or None if no log is kept."""
 
     def read(log: LogReader) -> list[CallTimes]:
         return log.call_times(MOST_CALLS, since=since, key=key)

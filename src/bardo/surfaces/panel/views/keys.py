@@ -80,7 +80,7 @@ def fields_of_form(form: Mapping[str, str], now: float) -> dict[str, Any]:
 
 
 def expiry_of_form(form: Mapping[str, str], now: float) -> float | None:
-    """Return when a key ends, by `90d`, `12h` or a day; None where nothing is said."""
+    """Return when a key ends, by `90d`, `12h` or a day, or None if nothing is said."""
     text = form.get("expires", "").strip()
     return _parse_field("expires", lambda: expiry_of(text, now)) if text else None
 

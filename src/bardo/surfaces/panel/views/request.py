@@ -81,7 +81,7 @@ def answered_parts(row: LogRow) -> tuple[ContentPart, ...]:
 
 
 def past_request(row: LogRow) -> Request | None:
-    """Return what was asked as a request for a whole reply; None where the log does not hold it."""
+    """Return what was asked as a request for a whole reply, or None if the log does not hold it."""
     content = row.request_content
     if content is None or not row.client_dialect:
         return None

@@ -225,7 +225,7 @@ def read_llama_server(answers: Answers, model: str) -> dict[str, LiveFacts]:
 
 
 def _switch_of(prompts: dict[str, str]) -> str | None:
-    """Return the variable that turns the template's thinking on and off, None where none does."""
+    """Return the variable that turns the template's thinking on and off, or None if none does."""
     if _differ(prompts, "on", "off"):
         return "enable_thinking"
     return "thinking" if _differ(prompts, "thinking_on", "thinking_off") else None
@@ -252,7 +252,7 @@ def _levelled(props: Any, prompts: dict[str, str]) -> bool:
 
 
 def _opens_thinking(prompt: str | None) -> bool | None:
-    """Whether the rendered prompt ends with the opener of a block of thinking; None where there is no prompt."""
+    """Whether the rendered prompt ends with the opener of a block of thinking, or None if there is no prompt."""
     if prompt is None:
         return None
     tail = prompt.rstrip()[-_TAIL:]
