@@ -29,7 +29,6 @@ PLACES: tuple[tuple[str, str, str], ...] = (
     ("/gateway/context.py", "", "decode"),
     ("/gateway/callers.py", "", "decode"),
     ("/gateway/routes.py", "", "decode"),
-    ("/gateway/request_options.py", "", "decode"),
     ("/dialects/", "decode_request", "decode"),
     ("/dialects/", "encode_request", "plan"),
     ("/dialects/", "encode_response", "encode"),
