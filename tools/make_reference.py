@@ -157,8 +157,9 @@ MEANINGS = {
     "gateway.allowed_hosts": "accepted names in `Host`, without a port, in addition to `localhost`, `host` and its addresses; "
     '`"*"` accepts any',
     "gateway.allowed_origins": 'origins of web pages that may call it, such as `"https://app.example.org"`; `"*"` accepts any',
-    "gateway.max_body_bytes": "the largest request body; a larger one gets a 413. Bodies from 512 KiB on, or of thousands of parts, are read in a "
-    "thread, a slice at a time; tens of megabytes still hold up others for tens of milliseconds: lower it for clients you do not trust",
+    "gateway.max_body_bytes": "the largest request body; a larger one gets a 413. Bodies from 512 KiB on, or of thousands of parts, "
+    "are read in a thread, a slice at a time; tens of megabytes still hold up others for tens of milliseconds: lower it for clients you do "
+    "not trust",
     "gateway.max_total_body_bytes": "the most bytes of the bodies of all unfinished requests together, per worker; further requests get "
     "a 503",
     "gateway.max_total_values": "the most values of JSON (messages, their fields, numbers, texts) in the bodies of all unfinished "
