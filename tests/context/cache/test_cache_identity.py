@@ -47,6 +47,7 @@ MATTERS: dict[str, Any] = {
     "choices": 2,
     "operation": "complete",
     "extra": {"user": "u"},
+    "inner_fields": {("tool_choice", "novel"): 1},
     "headers": {"anthropic-beta": "x"},
     "options": BardoOptions(omit_reasoning=True),
 }
@@ -133,8 +134,15 @@ def test_tenants_models_and_profiles_are_told_apart() -> None:
     assert len({identity_of(PLAIN, *scope) for scope in scopes}) == len(scopes)
 
 
-def test_dialects_count_where_fields_of_one_go_through() -> None:
-    one = replace(PLAIN, extra={"user": "u"})
+def test_the_order_of_fields_inside_objects_does_not_count() -> None:
+    inner = {("tool_choice", "novel"): {"a": 1}, ("output_config", "format", "novel"): None, ("thinking", "x"): [1]}
+    turned = dict(reversed(inner.items()))
+    assert identity_of(replace(PLAIN, inner_fields=inner), "t") == identity_of(replace(PLAIN, inner_fields=turned), "t")
+
+
+@pytest.mark.parametrize("own", ["extra", "inner_fields", "headers"])
+def test_dialects_count_where_fields_of_one_go_through(own: str) -> None:
+    one = replace(PLAIN, **{own: MATTERS[own]})
     assert identity_of(one, "t") != identity_of(replace(one, dialect="anthropic_messages"), "t")
 
 

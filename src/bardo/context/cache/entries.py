@@ -199,7 +199,7 @@ def identity_of(request: Request, *scope: Any) -> bytes:
 
 
 def _fields_of(request: Request) -> tuple[Any, ...]:
-    own = request.extra or request.headers
+    own = request.extra or request.headers or request.inner_fields
     return (
         request.model,
         request.messages,
@@ -214,6 +214,7 @@ def _fields_of(request: Request) -> tuple[Any, ...]:
         request.extra,
         request.headers,
         _options_of(request.options),
+        *sorted(request.inner_fields.items()),
     )
 
 
