@@ -27,7 +27,7 @@ from bardo.dialects.shared.json_values import (
 from bardo.dialects.shared.media import picture_or_document
 from bardo.dialects.shared.options import read_options, without_own
 from bardo.dialects.shared.states import Carrier, settled
-from bardo.dialects.shared.structs import OTHERS, Unknown, as_it_came, carried, carried_fields, read
+from bardo.dialects.shared.structs import OTHERS, Unknown, as_it_came, carried, carried_fields, carried_with, read
 from bardo.values.blocks import (
     Block,
     Carried,
@@ -305,24 +305,19 @@ def _text(block: wire.Text) -> TextBlock:
 
 def _image(block: wire.Image) -> ImageBlock | DocumentBlock:
     """Return a picture; data of another type is a document, which some clients send so."""
-    source, rest = block.source, _with_fields_of_source(block)
+    source, rest = block.source, carried_with(block, "source", block.source, NAME)
     if isinstance(source, wire.UrlSource):
         return ImageBlock(url=source.url, carried=rest)
     return picture_or_document(source.media_type, source.data, carried=rest)
 
 
 def _document(block: wire.Document) -> DocumentBlock:
-    source, name, rest = block.source, block.title or "", _with_fields_of_source(block)
+    source, name, rest = block.source, block.title or "", carried_with(block, "source", block.source, NAME)
     if isinstance(source, wire.UrlSource):
         return DocumentBlock(url=source.url, name=name, carried=rest)
     if isinstance(source, wire.TextSource):
         return DocumentBlock(media_type=source.media_type or "", text=source.data, name=name, carried=rest)
     return DocumentBlock(media_type=source.media_type or "", data=source.data, name=name, carried=rest)
-
-
-def _with_fields_of_source(block: wire.Image | wire.Document) -> Carried | None:
-    inner = carried_fields(block.source)
-    return carried({**(carried_fields(block) or {}), "source": inner} if inner else block, NAME)
 
 
 def _search_result(block: wire.SearchResult) -> DocumentBlock | UnknownBlock:

@@ -243,8 +243,7 @@ def _image(block: ImageBlock, losses: Losses) -> Written:
     if inline or block.data or not block.url:
         media_type, data = (inline[1], inline[2]) if inline else (block.media_type or "image/png", block.data)
         source = {"type": "base64", "media_type": media_type, "data": data}
-    own = losses.own_fields(block.carried)
-    return {"type": "image", "source": source, **own} | ({"source": source | own["source"]} if "source" in own else {})
+    return merge_fields({"type": "image", "source": source}, losses.own_fields(block.carried))
 
 
 def _document(block: DocumentBlock, losses: Losses) -> list[Written]:
@@ -273,9 +272,8 @@ def _document(block: DocumentBlock, losses: Losses) -> list[Written]:
     if data and not text and media_type.lower() != PDF:
         losses.lose("document", media_type, "Anthropic takes PDF and plain text")
         return []
-    own, title = losses.own_fields(block.carried), {"title": block.name} if block.name else {}
-    written = {"type": "document", "source": source, **title, **own}
-    return [written | ({"source": source | own["source"]} if "source" in own else {})]
+    title = {"title": block.name} if block.name else {}
+    return [merge_fields({"type": "document", "source": source, **title}, losses.own_fields(block.carried))]
 
 
 def _thinking(block: ReasoningBlock, losses: Losses) -> Sequence[Written]:

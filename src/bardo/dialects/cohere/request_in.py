@@ -12,7 +12,7 @@ from bardo.dialects.shared.control_fields import decode_sampling
 from bardo.dialects.shared.json_values import JsonObject, decode_object, inner_fields, required, without, write_json
 from bardo.dialects.shared.options import read_options
 from bardo.dialects.shared.states import unseal
-from bardo.dialects.shared.structs import as_it_came, carried, carried_fields, read
+from bardo.dialects.shared.structs import as_it_came, carried, carried_fields, carried_with, read
 from bardo.values.blocks import (
     Block,
     Carried,
@@ -154,8 +154,8 @@ def _document(part: wire.Document) -> TextBlock | UnknownBlock:
 
 
 def _image(part: wire.Image) -> ImageBlock:
-    url, detail, inner = part.image_url.url, part.image_url.detail or "", carried_fields(part.image_url)
-    rest = carried({**(carried_fields(part) or {}), "image_url": inner} if inner else part, NAME)
+    url, detail = part.image_url.url, part.image_url.detail or ""
+    rest = carried_with(part, "image_url", part.image_url, NAME)
     head, comma, data = url.partition(";base64,")
     if head.startswith("data:") and comma:
         return ImageBlock(media_type=head.removeprefix("data:"), data=data, detail=detail, carried=rest)

@@ -121,9 +121,8 @@ def _part(block: Block, losses: Losses) -> list[JsonObject]:
         case ImageBlock():
             url = block.url or f"data:{block.media_type or 'image/png'};base64,{block.data}"
             detail = {"detail": block.detail} if block.detail else {}
-            own = losses.own_fields(block.carried)
-            image = {"url": url, **detail, **own.get("image_url", {})}
-            return [{"type": "image_url", "image_url": image, **own} | {"image_url": image}]
+            image = {"type": "image_url", "image_url": {"url": url, **detail}}
+            return [merge_fields(image, losses.own_fields(block.carried))]
     fields = losses.own_fields(block.carried)
     if isinstance(block, TextBlock):
         losses.lose_states(block.opaque)

@@ -22,7 +22,7 @@ from bardo.dialects.shared.json_values import (
 )
 from bardo.dialects.shared.media import picture_or_document, read_file, split_data_url
 from bardo.dialects.shared.options import read_options
-from bardo.dialects.shared.structs import OTHERS, Unknown, as_it_came, carried, carried_fields, read
+from bardo.dialects.shared.structs import OTHERS, Unknown, as_it_came, carried, carried_fields, carried_with, read
 from bardo.dialects.shared.tools import with_allowed_tools
 from bardo.values.blocks import (
     Block,
@@ -290,14 +290,12 @@ def _read_file(part: wire.File) -> DocumentBlock | UnknownBlock:
 
 def _read_image(part: wire.Image) -> ImageBlock | DocumentBlock:
     """Return a picture; a data URL of another type is a document, which some clients send so."""
-    image, rest = part.image_url, carried_fields(part)
+    image, rest = part.image_url, carried_with(part, "image_url", part.image_url, NAME)
     url, detail = (image, None) if isinstance(image, str) else (image.url, image.detail)
-    if not isinstance(image, str) and (more := carried_fields(image)):
-        rest = {**(rest or {}), "image_url": more}
     inline = split_data_url(url)
     if inline:
-        return picture_or_document(*inline, detail=detail or "", carried=carried(rest, NAME))
-    return ImageBlock(url=url, detail=detail or "", carried=carried(rest, NAME))
+        return picture_or_document(*inline, detail=detail or "", carried=rest)
+    return ImageBlock(url=url, detail=detail or "", carried=rest)
 
 
 def _read_thinking(part: wire.Thinking) -> ReasoningBlock:

@@ -365,9 +365,8 @@ class MessageWriter:
             case ImageBlock():
                 self._has_media = True
                 url = block.url or f"data:{block.media_type};base64,{block.data}"
-                fields, detail = fields_for(NAME, block.carried), {"detail": block.detail} if block.detail else {}
-                image = {"url": url, **detail, **fields.get("image_url", {})}
-                return {"type": "image_url", "image_url": image, **fields} | {"image_url": image}
+                image = {"url": url, "detail": block.detail} if block.detail else {"url": url}
+                return merge_fields({"type": "image_url", "image_url": image}, fields_for(NAME, block.carried))
             case DocumentBlock():
                 self._has_media = True
                 return self._document(block)

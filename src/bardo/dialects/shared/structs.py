@@ -111,6 +111,12 @@ def carried(value: Wire | dict[str, Any] | None, dialect: str) -> Carried | None
     return Carried(dialect, fields) if fields else None
 
 
+def carried_with(value: Wire, name: str, inner: object, dialect: str) -> Carried | None:
+    """Return fields of a struct that are passed on, among them those of another that it holds under a name."""
+    beside = carried_fields(inner) if isinstance(inner, Wire) else None
+    return carried({**(carried_fields(value) or {}), name: beside} if beside else value, dialect)
+
+
 def as_it_came(value: Any) -> Any:
     """Return the JSON value that a struct was read from, without its fields that are null."""
     if isinstance(value, list):
