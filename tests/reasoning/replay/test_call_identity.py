@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bardo.reasoning.replay.call_identity import canonical, is_globally_unique
+from bardo.reasoning.replay.call_identity import canonical, is_globally_unique, may_be_unique
 
 UNIQUE = [
     "call_bTn6IHHXk5dddgjHFA8CdHka",
@@ -73,6 +73,16 @@ def test_nearly_every_random_id_counts_as_such(letters: str, length: int) -> Non
     ids = ["call_" + "".join(source.choices(letters, k=length)) for _ in range(500)]
     assert sum(map(is_globally_unique, ids)) > 475
     assert all(is_globally_unique(str(uuid.UUID(int=source.getrandbits(128), version=4))) for _ in range(100))
+
+
+@given(st.text(string.ascii_letters + string.digits + "-_:.", max_size=60) | st.sampled_from([*UNIQUE, *COUNTED]))
+def test_every_id_that_is_globally_unique_may_be_so(call_id: str) -> None:
+    assert may_be_unique(call_id, "get_weather") or not is_globally_unique(call_id, "get_weather")
+
+
+def test_a_plain_counter_may_not_be_unique() -> None:
+    assert [may_be_unique(call_id) for call_id in ("", "0", "call_12", "call_weather")] == [False] * 4
+    assert not may_be_unique("functions.get_weather:0", "get_weather")
 
 
 @given(st.integers(0, 10**9), st.sampled_from(["call_{}", "functions.f:{}", "{}", "tool-{}", "call_{:09}", "{:020}"]))

@@ -9,7 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bardo.reasoning.replay.keys import _digest_of, _without_space, digest, history_of, reply_keys, state_key, turns_of
+from bardo.reasoning.replay.keys import (
+    Conversation,
+    _digest_of,
+    _without_space,
+    digest,
+    history_of,
+    keys_in,
+    reply_keys,
+    state_key,
+    turns_of,
+)
 from bardo.values.blocks import Block, Opaque, ReasoningBlock, TextBlock, ToolCallBlock, ToolResultBlock
 from bardo.values.request import Message, Request
 
@@ -199,3 +209,59 @@ STORED = [
     ("m22bc106aa0d9dbf8799e4eeccc457d", "lcd9637cb5b22d28760b17885a745f5"),
     ("m493370062355987d0459f743e646c2", "l60de8049272d32b4b8b81910dd9637"),
 ]
+
+
+def agent_turns(*ids: str) -> Request:
+    """A conversation in which the model calls one tool after the other, and says something at the end."""
+    messages = [Message("user", (TextBlock("Look."),))]
+    for number, call_id in enumerate(ids):
+        messages.append(Message("assistant", (ToolCallBlock(id=call_id, name="look", arguments=f'{{"n":{number}}}'),)))
+        messages.append(Message("user", (ToolResultBlock(call_id=call_id, content=(TextBlock("Seen."),)),)))
+    return Request(model="m", messages=(*messages, Message("assistant", (TextBlock("Done."),)), messages[0]))
+
+
+UNIQUE = ("toolu_01A09q90qw90lq917835lq9", "toolu_01HLewATBS5iGpaNRc9kYGvg")
+
+
+def test_turns_with_globally_unique_calls_are_asked_for_by_these_first() -> None:
+    request = agent_turns(*UNIQUE, "call_0")
+    every = turns_of(request)
+    first = Conversation(request).first_keys()
+    assert first == [*every[0].calls, *every[1].calls, *keys_in(every[2:])]
+
+
+@pytest.mark.parametrize(
+    ("found", "further"),
+    [
+        ({0: b"a", 1: b"b"}, ()),
+        ({0: b"a"}, (1,)),
+        ({}, (0, 1)),
+        ({0: b"a", 1: b"a"}, (0, 1)),
+    ],
+    ids=["each has its own", "one has none", "none has one", "two have the same"],
+)
+def test_the_other_keys_are_made_of_turns_that_calls_lead_to_no_reply_of_their_own(
+    found: dict[int, bytes], further: tuple[int, ...]
+) -> None:
+    request = agent_turns(*UNIQUE)
+    every = turns_of(request)
+    conversation = Conversation(request)
+    conversation.first_keys()
+    calls = {every[place].calls[0]: value for place, value in found.items()}
+    assert conversation.further_keys(calls) == [
+        key for place in further for key in (every[place].exact, every[place].loose)
+    ]
+    history = conversation.history()
+    assert [bool(turn.exact) for turn in history.turns] == [0 in further, 1 in further, True]
+    whole = history_of(request)
+    assert (history.exactly, history.loosely, history.states) == (whole.exactly, whole.loosely, whole.states)
+    assert [history.turns[place] for place in further] == [whole.turns[place] for place in further]
+
+
+def test_a_turn_whose_two_calls_lead_to_two_replies_is_asked_for_by_all_keys() -> None:
+    calls = tuple(ToolCallBlock(id=call_id, name="look", arguments="{}") for call_id in UNIQUE)
+    request = Request(model="m", messages=(Message("user", (TextBlock("Look."),)), Message("assistant", calls)))
+    conversation = Conversation(request)
+    one, other = conversation.first_keys()
+    assert len(conversation.further_keys({one: b"a", other: b"b"})) == 2
+    assert conversation.history() == history_of(request)

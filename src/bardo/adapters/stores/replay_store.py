@@ -24,14 +24,13 @@ from bardo.dialects import dialect
 from bardo.planning.attempt import Attempt
 from bardo.planning.route import Target
 from bardo.reasoning.replay import (
+    Conversation,
     History,
     Memory,
     Recalled,
     Refusers,
     decode_kept,
     encode_kept,
-    history_of,
-    keys_in,
     loop_calls,
     name_of,
     remember,
@@ -101,13 +100,20 @@ class ReplayKeeper:
         calls, size = self._calls, size_of(request)
         history: History | None = None
         turns: tuple[TurnKeys, ...] = ()
-        keys: list[str] = []
+        raw: dict[str, bytes] = {}
+        lost: tuple[Degradation, ...] = ()
         if calls is not None and (calls.store.waits or calls.store.totals(tenant)[0] > 0):
-            made, keys = await run_by_size(size, lambda: ((one := history_of(request)), keys_in(one.turns)))
-            history, turns = made, made.turns
-        raw = await calls.find(tenant, keys, now=self._clock()) if keys and calls is not None else {}
-        lost = (_UNREACHABLE,) if raw is None else ()
-        raw = raw or {}
+            conversation = Conversation(request)
+            keys = await run_by_size(size, conversation.first_keys)
+            while keys:
+                answer = await calls.find(tenant, keys, now=self._clock())
+                if answer is None:
+                    lost = (_UNREACHABLE,)
+                    break
+                raw |= answer
+                keys = await run_by_size(size, partial(conversation.further_keys, raw))
+            history = await run_by_size(size, conversation.history)
+            turns = history.turns
         # One reply is found by several of its keys.
         kept = {value: decode_kept(value) for value in set(raw.values())}
         found = {key: one for key, value in raw.items() if (one := kept[value]) is not None}

@@ -1,10 +1,10 @@
 """Earlier reasoning on its way back: kept where clients drop it, sent only where it may be read, and never behind another prefix.
 
-`remember` says what of a reply is kept, `keys_in` by which keys it is found again, `restore` writes it back for one target.
+`remember` says what of a reply is kept, `Conversation` by which keys it is found again, `restore` writes it back for one target.
 """
 
 from bardo.reasoning.replay.guard import amended
-from bardo.reasoning.replay.keys import History, has_history, history_of, keys_in, turns_in, turns_of
+from bardo.reasoning.replay.keys import Conversation, History, has_history, keys_in, turns_in, turns_of
 from bardo.reasoning.replay.memory import (
     Memory,
     Origins,
@@ -32,6 +32,7 @@ from bardo.reasoning.replay.switch import loop_calls, may_lack_thinking
 
 __all__ = [
     "NOTHING",
+    "Conversation",
     "History",
     "Memory",
     "Origins",
@@ -45,7 +46,6 @@ __all__ = [
     "decode_kept",
     "encode_kept",
     "has_history",
-    "history_of",
     "is_only_text",
     "keys_in",
     "loop_calls",

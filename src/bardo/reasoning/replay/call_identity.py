@@ -14,7 +14,6 @@ import json
 import math
 import re
 from decimal import Decimal, InvalidOperation
-from functools import lru_cache
 from operator import ne
 from string import ascii_letters, digits
 from typing import Any
@@ -37,7 +36,16 @@ _LETTERS = 3
 _WORDY = 0.7
 
 
-@lru_cache(maxsize=4096)
+def may_be_unique(call_id: str, name: str = "") -> bool:
+    """Whether an id may be globally unique, for ids that are only looked for: told in a fifth of the time, and true of each that is."""
+    if call_id.count("-") >= 4:
+        return True
+    for run in _RUN.findall(call_id.replace(name, " ") if name else call_id):  # noqa: SIM110 - asked of each call of a history.
+        if not run.isalpha():
+            return True
+    return False
+
+
 def is_globally_unique(call_id: str, name: str = "") -> bool:
     """Whether an id has enough randomness to be the only one of its kind. `name`, the tool's, counts for nothing."""
     if len(call_id) > 512:

@@ -18,17 +18,21 @@ One question may have been put to several models, and each may have made the sam
 of the model asked for too.
 
 A turn has one digest of all that was said since the turn before, and of that turn's own.
+
+What a turn brings with it, its state and the globally unique ids of its calls, costs a tenth of what the conversation before it costs. So
+a conversation is asked for by that first, and only turns that this does not lead to one reply have the other keys made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from itertools import chain
 
 import msgspec
 
-from bardo.reasoning.replay.call_identity import canonical, is_globally_unique, stated_id
+from bardo.reasoning.replay.call_identity import canonical, is_globally_unique, may_be_unique, stated_id
 from bardo.values.blocks import (
     Block,
     DocumentBlock,
@@ -41,7 +45,7 @@ from bardo.values.blocks import (
     ToolResultBlock,
     UnknownBlock,
 )
-from bardo.values.request import Message, Messages, Request
+from bardo.values.request import Message, Request
 
 _RESULTS = frozenset({ToolResultBlock})
 _STATEFUL = frozenset((TextBlock, ToolCallBlock, ReasoningBlock))
@@ -57,25 +61,25 @@ Texts = tuple[str, ...]
 
 
 class Behind(msgspec.Struct, frozen=True, gc=False):
-    """What a turn stands behind: digests of the conversation `before` the last turn and of that one, and what was `said` since then."""
+    """What a turn stands behind: what `before` the last turn and in it was said, as digests in a row, and what was `said` since then."""
 
-    before: Texts
+    before: str
     said: Texts
 
     def key(self, kind: str, turn: Iterable[str]) -> str:
         """Return the key of a turn that says this."""
-        return kind + _digest_of((*self.before, _digest_of((*self.said, *turn))))
+        return kind + _digest_behind(self.before, _digest_of((*self.said, *turn)))
 
 
 class TurnKeys(msgspec.Struct, frozen=True, gc=False):
     """The keys of one assistant message, or of so many `messages` in a row, of which `place` is the first.
 
     `exact` holds the ids of its calls, `unnamed` does not and is empty where the client says ids, as is `of_model`, which holds the name
-    of the model that was asked for besides; `calls` are those of calls with globally unique ids, `states` those of opaque state that only
-    one reply can have, `others` those of other state. `loose` is the same for a conversation that a client wrote anew. `says`: there is a
-    text beside its `call_count` calls.
+    of the model that was asked for besides; `calls` are those of calls whose ids may be globally unique, `states` those of opaque state
+    that only one reply can have, `others` those of other state. `loose` is the same for a conversation that a client wrote anew. `says`:
+    there is a text beside its `call_count` calls.
 
-    One that came with state of its own has the keys of state alone.
+    One that came with state of its own has the keys of state alone, and one whose calls led to its reply those of state and calls.
     """
 
     place: int
@@ -142,6 +146,13 @@ def _digest_of(texts: Texts) -> str:
     return made.hexdigest()
 
 
+def _digest_behind(before: str, link: str) -> str:
+    """Return the digest of a turn's own digest and of those before it."""
+    made = _copy_of_empty()
+    made.update(f"{before}\0{link}".encode())
+    return made.hexdigest()
+
+
 def call_digest(call: ToolCallBlock) -> str:
     """Return a short digest of what a call says, whatever its id is and however its arguments are spelt."""
     return digest(call.name, canonical(call.arguments))
@@ -157,7 +168,7 @@ def reply_keys(history: History, blocks: Sequence[Block]) -> list[str]:
     ids = [block.id for block in blocks if isinstance(block, ToolCallBlock)]
     text, calls, _, _ = _turn_content(blocks)
     if history.truncated:
-        return [*_call_keys(ids, calls)]
+        return [*_call_keys(ids, calls, is_globally_unique)]
     unnamed = (
         [
             history.exactly.key("u", (text, *calls)),
@@ -167,7 +178,12 @@ def reply_keys(history: History, blocks: Sequence[Block]) -> list[str]:
         else []
     )
     loose = history.loosely.key("l", _loose_turn(text, calls))
-    return [history.exactly.key("m", (text, *calls, *ids)), *unnamed, loose, *_call_keys(ids, calls)]
+    return [
+        history.exactly.key("m", (text, *calls, *ids)),
+        *unnamed,
+        loose,
+        *_call_keys(ids, calls, is_globally_unique),
+    ]
 
 
 def has_history(request: Request) -> bool:
@@ -185,14 +201,7 @@ def turns_of(request: Request) -> tuple[TurnKeys, ...]:
 
 def history_of(request: Request) -> History:
     """Return the keys of all turns of a request, and what its reply stands behind."""
-    truncated = not _begins_with_a_prompt(request)
-    model = request.model or ""
-    conversation = _Conversation(request.messages, "truncated" if truncated else "", model)
-    turns: list[TurnKeys] = []
-    for row in range(len(conversation.rows)):
-        turns += conversation.turns(row)
-    exactly, loosely = conversation.end()
-    return History(tuple(turns), exactly, loosely, truncated, model, conversation.states)
+    return Conversation(request).history()
 
 
 _BEFORE = 8
@@ -201,50 +210,110 @@ _MOST_BEFORE = 64
 """So many messages of a row are each part of what the next is known by: else a row of thousands would take quadratic time."""
 
 
-class _Conversation:
-    """The messages of a request as rows of the model's, with the others between them.
+class Conversation:
+    """The messages of a request as rows of the model's, with the others between them, and the keys of each row's turns.
 
     A row is the places of messages of the model that follow each other, mostly of one: where the row before ends, and where it begins and
     ends itself. Each has a link, the digests of what was said since the row before and in it, as it is and without what clients change.
-    Links are made when they are asked for, each once. `states` are the keys of the state in the rows whose turns were made, by its data.
+    Links are made when they are asked for, each once.
+
+    `first_keys`, `further_keys` and `history` are asked in this order; `history` alone makes all keys.
     """
 
-    def __init__(self, messages: Messages, begin: str, model: str) -> None:
-        self.rows: list[tuple[int, int, int]] = []
-        self.states: dict[str, str] = {}
+    def __init__(self, request: Request) -> None:
+        messages = request.messages
         self._messages = messages
-        self._model = model
-        self._begin = begin
+        self._model = request.model or ""
+        self._truncated = not _begins_with_a_prompt(request)
+        self._rows: list[tuple[int, int, int]] = []
+        self._states: dict[str, str] = {}
         start = -1
         end = 0
         for place, message in enumerate(messages):
             if message.role == "assistant":
                 start = place if start < 0 else start
             elif start >= 0:
-                self.rows.append((end, start, place))
+                self._rows.append((end, start, place))
                 start, end = -1, place
         if start >= 0:
-            self.rows.append((end, start, len(messages)))
-        self._exact = [""] * len(self.rows)
-        self._loose = [""] * len(self.rows)
+            self._rows.append((end, start, len(messages)))
+        self._exact = [""] * len(self._rows)
+        self._loose = [""] * len(self._rows)
         self._heads = ("", "")
+        self._turns: list[list[TurnKeys]] = [[] for _ in self._rows]
+        self._contents: list[_TurnContent | None] = [None] * len(self._rows)
+        # Rows of one turn that has the keys of what it brings with it alone, so far.
+        self._partly: list[int] = []
 
-    def turns(self, number: int) -> list[TurnKeys]:
+    def first_keys(self) -> list[str]:
+        """Return what to look for first: what turns bring with them; of turns that bring nothing, all keys."""
+        for number, (_, start, end) in enumerate(self._rows):
+            if end - start == 1:
+                content = self._contents[number] = _turn_content(self._messages[start].blocks)
+                text, calls, ids, states = content
+                if self._is_known_by_state(states):
+                    self._turns[number] = [TurnKeys(start, "", "", "", "", (), *_state_keys(states, self._states))]
+                    continue
+                named = _call_keys(ids, calls, may_be_unique) if ids else ()
+                if named:
+                    known = _state_keys(states, self._states)
+                    self._turns[number] = [TurnKeys(start, "", "", "", "", named, *known, 1, text != "", len(ids))]
+                    self._partly.append(number)
+                    continue
+            self._turns[number] = self._all_keys(number)
+        return keys_in(chain.from_iterable(self._turns))
+
+    def further_keys(self, found: Mapping[str, bytes]) -> list[str]:
+        """Return the other keys of those turns that what was found leads to no reply, to several, or to one that another turn has too."""
+        reached: Counter[bytes] = Counter()
+        for turns in self._turns if found else ():
+            for turn in turns:
+                reached.update({found[key] for key in turn.all if key in found})
+        further: list[str] = []
+        for number in self._partly:
+            (turn,) = self._turns[number]
+            values = {found[key] for key in turn.states if key in found}
+            values = values or {found[key] for key in turn.calls if key in found}
+            if len(values) == 1 and reached[values.pop()] == 1:
+                continue
+            before, loosely_before = self._before(number)
+            if not self._exact[number]:
+                self._link(number)
+            exact = "m" + _digest_behind(before, self._exact[number])
+            loose = "l" + _digest_behind(loosely_before, self._loose[number])
+            brought = turn.calls, turn.states, turn.others
+            self._turns[number] = [TurnKeys(turn.place, exact, "", "", loose, *brought, 1, turn.says, turn.call_count)]
+            further += (exact, loose)
+        self._partly = []
+        return [*dict.fromkeys(further)]
+
+    def history(self) -> History:
+        """Return the keys of all turns, and what the next reply stands behind."""
+        for number, made in enumerate(self._turns):
+            if not made:
+                self._turns[number] = self._all_keys(number)
+        turns = tuple(chain.from_iterable(self._turns))
+        return History(turns, *self._end(), self._truncated, self._model, self._states)
+
+    @staticmethod
+    def _is_known_by_state(states: Sequence[Opaque]) -> bool:
+        """Whether a turn came with state of its own. An id may be one that bardo gave, which no reply is kept under."""
+        for state in states:  # noqa: SIM110 - asked of each turn, where a loop costs half of what `any` does.
+            if len(state.data) >= _TELLING_STATE and state.kind != "id":
+                return True
+        return False
+
+    def _all_keys(self, number: int) -> list[TurnKeys]:
         """Return the keys of the messages of a row, and of all of them together where they are several and others follow them.
 
         The model may go on behind its last message, so a reply goes by that one and not by the row.
         """
         messages = self._messages
-        _, start, end = self.rows[number]
+        _, start, end = self._rows[number]
         if end - start == 1:
-            states: list[Opaque] = []
-            for block in messages[start].blocks:
-                if type(block) in _STATEFUL and block.opaque:  # type: ignore[union-attr]
-                    states += block.opaque  # type: ignore[union-attr]
-            for state in states:
-                # An id may be one that bardo gave, which no reply is kept under.
-                if len(state.data) >= _TELLING_STATE and state.kind != "id":
-                    return [TurnKeys(start, "", "", "", "", (), *_state_keys(states, self.states))]
+            states = [state for block in messages[start].blocks for state in states_of(block)]
+            if self._is_known_by_state(states):
+                return [TurnKeys(start, "", "", "", "", (), *_state_keys(states, self._states))]
         before, loosely_before = self._before(number)
         said, loosely_said, content = self._link(number)
         together = self._turn(
@@ -262,26 +331,26 @@ class _Conversation:
         return [*found, msgspec.structs.replace(together, messages=end - start)]
 
     def _turn(
-        self, place: int, exactly: Behind, content: _TurnContent, exact: str, loosely_before: Texts, loose: str
+        self, place: int, exactly: Behind, content: _TurnContent, exact: str, loosely_before: str, loose: str
     ) -> TurnKeys:
         text, calls, ids, states = content
         unnamed = bool(ids) and not any(ids)
         return TurnKeys(
             place,
-            "m" + _digest_of((*exactly.before, exact)),
+            "m" + _digest_behind(exactly.before, exact),
             exactly.key("u", (text, *calls)) if unnamed else "",
             exactly.key("a", (self._model, text, *calls)) if unnamed else "",
-            "l" + _digest_of((*loosely_before, loose)),
-            _call_keys(ids, calls) if ids else (),
-            *_state_keys(states, self.states),
+            "l" + _digest_behind(loosely_before, loose),
+            _call_keys(ids, calls, may_be_unique) if ids else (),
+            *_state_keys(states, self._states),
             1,
             text != "",
             len(ids),
         )
 
-    def end(self) -> tuple[Behind, Behind]:
+    def _end(self) -> tuple[Behind, Behind]:
         """Return what the next reply stands behind: what follows the last row, or that row's messages where nothing does."""
-        rows, messages = self.rows, self._messages
+        rows, messages = self._rows, self._messages
         number, last, start = len(rows), rows[-1][2] if rows else 0, len(messages)
         if rows and last == start:
             number, (last, start, _) = number - 1, rows[-1]
@@ -293,27 +362,31 @@ class _Conversation:
             exactly, loosely = _continued(exactly, exact), _continued(loosely, loose)
         return exactly, loosely
 
-    def _before(self, number: int) -> tuple[Texts, Texts]:
+    def _before(self, number: int) -> tuple[str, str]:
         """Return the digests of what stands before a row, as it is and without what clients change."""
         first = max(0, number - _BEFORE)
         if first and not self._heads[0]:
-            said, loosely = _said_since(self._messages[: self.rows[0][1]])
+            said, loosely = _said_since(self._messages[: self._rows[0][1]])
             self._heads = _digest_of(said), _digest_of(loosely)
         if "" in self._exact[first:number]:
             for place in range(first, number):
                 if not self._exact[place]:
                     self._link(place)
         exact, loose = self._heads if first else ("", "")
-        begin, count = self._begin, str(number)
-        return (begin, count, exact, *self._exact[first:number]), (begin, count, loose, *self._loose[first:number])
+        begin = f"truncated\0{number}" if self._truncated else f"\0{number}"
+        return "\0".join((begin, exact, *self._exact[first:number])), "\0".join(
+            (begin, loose, *self._loose[first:number])
+        )
 
     def _link(self, number: int) -> tuple[Texts, Texts, _TurnContent]:
         """Make the digests of a row, and return what they are of: what was said since the row before, in both ways, and what it says."""
-        behind, start, end = self.rows[number]
+        behind, start, end = self._rows[number]
         messages = self._messages
-        row = messages[start] if end - start == 1 else joined_messages(messages[start:end])
         said, loosely_said = _said_since(messages[behind:start])
-        content = _turn_content(row.blocks)
+        content = self._contents[number]
+        if content is None:
+            row = messages[start] if end - start == 1 else joined_messages(messages[start:end])
+            content = self._contents[number] = _turn_content(row.blocks)
         self._exact[number], self._loose[number] = _links(said, loosely_said, content)
         return said, loosely_said, content
 
@@ -325,8 +398,10 @@ def _links(said: Texts, loosely_said: Texts, content: _TurnContent) -> tuple[str
 
 def _continued(behind: Behind, link: str) -> Behind:
     """Return what stands behind a message of the model that another of it follows; what stands before very many is one digest."""
-    before = behind.before if len(behind.before) < _MOST_BEFORE else (_digest_of(behind.before),)
-    return Behind((*before, link), ("0",))
+    before = behind.before
+    if before.count("\0") >= _MOST_BEFORE - 1:
+        before = _digest_of((before,))
+    return Behind(f"{before}\0{link}", ("0",))
 
 
 def _said_since(messages: Sequence[Message]) -> tuple[Texts, Texts]:
@@ -478,13 +553,13 @@ def _turn_content(blocks: Iterable[Block]) -> _TurnContent:
     return text, calls, ids, states
 
 
-def _call_keys(ids: Sequence[str], turn_texts: Sequence[str]) -> tuple[str, ...]:
-    """Return the keys of the calls whose ids are globally unique."""
+def _call_keys(ids: Sequence[str], turn_texts: Sequence[str], is_one: Callable[[str, str], bool]) -> tuple[str, ...]:
+    """Return the keys of the calls whose ids are globally unique, by `is_one`; a key that no reply is kept under leads nowhere."""
     found: list[str] = []
     place = 0
     for call_id in ids:
         name = turn_texts[place]
-        if is_globally_unique(call_id, name):
+        if is_one(call_id, name):
             found.append("c" + digest(call_id, name, turn_texts[place + 1]))
         place += 2
     return tuple(found)
