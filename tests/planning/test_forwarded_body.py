@@ -132,3 +132,135 @@ def test_of_a_model_that_is_named_twice_the_one_that_was_read_is_sent() -> None:
         ("model", "m"),
         ("messages", [[("role", "user"), ("content", "a")]]),
     ]
+
+
+TURNS: dict[str, bytes] = {
+    "openai_chat": (
+        b'"messages":[{"role":"system","content":"s"},{"role":"user","content":"a  \\u00e9"},'
+        b'{"role":"assistant", "content":"b" },{"role":"user","content":"c"}]'
+    ),
+    "anthropic_messages": (
+        b'"messages":[{"role":"user","content":"a  \\u00e9"},'
+        b'{"role":"assistant", "content":[{"type":"text","text":"b"}] },{"role":"user","content":"c"}]'
+    ),
+    "openai_responses": (
+        b'"input":[{"type":"message","role":"user","content":"a  \\u00e9"},'
+        b'{"type":"message","role":"assistant", "content":[{"type":"output_text","text":"b"}] },'
+        b'{"type":"message","role":"user","content":"c"}]'
+    ),
+    "gemini": (
+        b'"contents":[{"role":"user","parts":[{"text":"a  \\u00e9"}]},'
+        b'{"role":"model", "parts":[{"text":"b"}] },{"role":"user","parts":[{"text":"c"}]}]'
+    ),
+}
+# What the model is told of thinking is not what its client says: the endpoint, the model, the fields, and those that are sent.
+OTHERWISE: dict[str, tuple[str, str, bytes, dict[str, Any]]] = {
+    "openai_chat": (
+        "deepseek",
+        "deepseek-v4-pro",
+        b'"reasoning_effort":"minimal","temperature":0.5',
+        {"reasoning_effort": "low", "thinking": {"type": "enabled"}},
+    ),
+    "anthropic_messages": (
+        "anthropic",
+        "claude-sonnet-4-5",
+        b'"max_tokens":2000,"thinking":{"type":"enabled","budget_tokens":9000},'
+        b'"system":[{"type":"text","text":"be","cache_control":{"type":"ephemeral"}}]',
+        {
+            "max_tokens": 2000,
+            "thinking": {"type": "enabled", "budget_tokens": 1024},
+            "system": [{"type": "text", "text": "be", "cache_control": {"type": "ephemeral"}}],
+        },
+    ),
+    "openai_responses": (
+        "openai",
+        "gpt-5.1",
+        b'"instructions":"be","reasoning":{"effort":"max"}',
+        {
+            "instructions": "be",
+            "reasoning": {"effort": "high"},
+            "store": False,
+            "include": ["reasoning.encrypted_content"],
+        },
+    ),
+    "gemini": (
+        "gemini",
+        "gemini-2.5-pro",
+        b'"systemInstruction":{"parts":[{"text":"be"}]},"generationConfig":{"thinkingConfig":{"thinkingBudget":999999}}',
+        {
+            "systemInstruction": {"parts": [{"text": "be"}]},
+            "generationConfig": {"thinkingConfig": {"thinkingBudget": 32768}},
+        },
+    ),
+}
+
+
+def asked_otherwise(client: str, turns: bytes, more: bytes = b"") -> Attempt:
+    name, model, fields, _ = OTHERWISE[client]
+    row = builtin().provider(name)
+    assert row is not None
+    own = b"" if client == "gemini" else b'"model":"p/m",'
+    body = b"{%b%b,%b%b}" % (own, fields, turns, more)
+    asked = dialect(client).decode_request(body, Arrival(model=model if client == "gemini" else "", stream=None))
+    return plan(asked, Target(provider=Provider(id="p", row=row, base_url="http://host/v1"), model=model))
+
+
+@pytest.mark.parametrize("client", OTHERWISE)
+def test_a_history_has_its_own_bytes_where_fields_beside_it_are_written_anew(client: str) -> None:
+    attempt = asked_otherwise(client, TURNS[client])
+    name, model, _, sent = OTHERWISE[client]
+    assert TURNS[client] in attempt.wire.body
+    own = {} if client == "gemini" else {"model": model}
+    turns = msgspec.json.decode(b"{%b}" % TURNS[client])
+    assert msgspec.json.decode(attempt.wire.body) == {**own, **sent, **turns}
+    assert attempt.written is not None
+    row = builtin().provider(name)
+    assert row is not None
+    anew = dialect(client).encode_request(attempt.written, row)
+    assert msgspec.json.decode(anew.body) == msgspec.json.decode(attempt.wire.body)
+    assert anew.degraded == attempt.wire.degraded
+    assert anew.path == attempt.wire.path
+
+
+MARK = b',"cache_control":{"type":"ephemeral"}'
+
+
+@pytest.mark.parametrize(
+    ("client", "turns", "is_own"),
+    [
+        ("anthropic_messages", [b'[{"type":"text","text":"a"%b}]' % MARK] * 3, True),
+        ("anthropic_messages", [b'[{"type":"text","text":"a"%b}]' % MARK] * 5, False),
+        ("anthropic_messages", [b'[{"type":"text","text":""}]', b'"b"', b'"c"'], False),
+        ("openai_chat", [b'"a"', b'"b"', b'"c"'], True),
+        ("openai_chat", [b'"a"', b'[{"type":"text","text":"b"%b}]' % MARK, b'"c"'], True),
+    ],
+    ids=["few markers", "too many markers", "a blank text", "texts", "a field that this dialect has no word for"],
+)
+def test_a_history_that_the_provider_does_not_take_as_it_is_is_written_anew(
+    client: str, turns: list[bytes], is_own: bool
+) -> None:
+    roles = [b"user", b"assistant"] * 3
+    written = [b'{"role":"%b",  "content":%b}' % pair for pair in zip(roles, turns, strict=False)]
+    attempt = asked_otherwise(client, b'"messages":[%b]' % b",".join(written))
+    assert (b'"role":"user",  "content"' in attempt.wire.body) is is_own
+    row = builtin().provider(OTHERWISE[client][0])
+    assert row is not None
+    assert attempt.written is not None
+    anew = dialect(client).encode_request(attempt.written, row)
+    assert msgspec.json.decode(anew.body) == msgspec.json.decode(attempt.wire.body)
+    assert anew.degraded == attempt.wire.degraded
+
+
+def test_a_conversation_that_does_not_begin_with_a_prompt_is_written_anew() -> None:
+    turns = b'"messages":[{"role":"assistant",  "content":"b"},{"role":"user",  "content":"c"}]'
+    attempt = asked_otherwise("openai_chat", turns)
+    assert b'"role":"user",  ' not in attempt.wire.body
+    assert [one["role"] for one in msgspec.json.decode(attempt.wire.body)["messages"]] == ["assistant", "user"]
+
+
+def test_of_a_field_that_is_named_twice_the_one_that_was_read_is_sent_beside_a_history_as_it_came() -> None:
+    attempt = asked_otherwise("openai_chat", b'"messages":[],' + TURNS["openai_chat"], b',"stop":["x"],"stop":["y"]')
+    names = [name for name, _ in json.loads(attempt.wire.body, object_pairs_hook=list)]
+    assert sorted(names) == ["messages", "model", "reasoning_effort", "stop", "thinking"]
+    sent = msgspec.json.decode(attempt.wire.body)
+    assert (len(sent["messages"]), sent["stop"]) == (4, ["y"])

@@ -7,6 +7,7 @@ socket, no clock and no secret, so every path through it is tested with plain va
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import msgspec
@@ -24,6 +25,7 @@ from bardo.planning.knowledge import (
 )
 from bardo.planning.planner import (
     Decision,
+    Draft,
     attempt_of,
     decide,
     draft_of,
@@ -50,22 +52,42 @@ _NO_LOSSES: LossCounts = (0, 0, 0, 0)
 
 
 class _Candidate(NamedTuple):
-    """What was decided at one endpoint, and what is lost there: at least, and in all where there is an attempt.
+    """What is known of a call at one endpoint, and so what is lost there at least; with an `attempt` that is all that is lost.
 
+    `draft` is None before anything is known, and `decision` while only the losses beside those of its history are.
     Of two the one that compares less loses less, or stands before the other.
     """
 
     losses: LossCounts
     place: int
-    decision: Decision
-    degraded: tuple[Degradation, ...]
+    target: Target
+    degraded: tuple[Degradation, ...] = ()
+    draft: Draft | None = None
+    decision: Decision | None = None
     attempt: Attempt | None = None
 
-    def written(self) -> _Candidate:
-        """Return it with its attempt. Raises Unsupported where what matters would be lost."""
-        attempt = attempt_of(self.decision)
-        losses = loss_counts(attempt.degraded) if attempt.degraded else _NO_LOSSES
-        return _Candidate(losses, self.place, self.decision, attempt.degraded, attempt)
+    def further(self, draft_at: Callable[[Target], Draft], recalled: Recalled) -> _Candidate:
+        """Return it with the next thing known of it. Raises Unsupported where what matters would be lost.
+
+        Earlier thinking takes most of the time that a decision takes behind a long history: only for the first endpoint, where most calls
+        go, it is found at once.
+        """
+        draft, decision = self.draft, self.decision
+        if decision is not None:
+            attempt = attempt_of(decision)
+            return self._replace(losses=_counted(attempt.degraded), degraded=attempt.degraded, attempt=attempt)
+        if draft is None:
+            draft = draft_at(self.target)
+            if self.place:
+                degraded = lost_before_writing(decide(draft))
+                return self._replace(losses=_counted(degraded), degraded=degraded, draft=draft)
+        decision = decide(with_history(draft, recalled))
+        degraded = lost_before_writing(decision)
+        return self._replace(losses=_counted(degraded), degraded=degraded, draft=draft, decision=decision)
+
+
+def _counted(degraded: tuple[Degradation, ...]) -> LossCounts:
+    return loss_counts(degraded) if degraded else _NO_LOSSES
 
 
 def endpoint_targets(target: Target, dialect: str) -> list[Target]:
@@ -85,49 +107,43 @@ def endpoint_targets(target: Target, dialect: str) -> list[Target]:
     return [*own, *others] or [target]
 
 
-def plan_at_best(targets: Sequence[Target], decide_at: Callable[[Target], Decision]) -> tuple[Decision, Attempt]:
+def plan_at_best(
+    targets: Sequence[Target], draft_at: Callable[[Target], Draft], recalled: Recalled = NOTHING
+) -> tuple[Decision, Attempt]:
     """Return what is decided for the endpoint where the call loses least, and its attempt. Raises Unsupported where all of them refuse it.
 
-    A body is written only where no other loses less for certain: most of what an endpoint loses is known before.
+    More is found of the endpoint that may lose least, as it is known so far, until that is one whose body is written.
     """
     if len(targets) == 1:
-        decision = decide_at(targets[0])
+        decision = decide(with_history(draft_at(targets[0]), recalled))
         return decision, attempt_of(decision)
     refused: dict[str, Unsupported] = {}
-    found: dict[int, _Candidate] = {}
-    for place, target in enumerate(targets):
-        try:
-            decision = decide_at(target)
-            lost = lost_before_writing(decision)
-            one = _Candidate(loss_counts(lost) if lost else _NO_LOSSES, place, decision, lost)
-            found[place] = one if any(one.losses) else one.written()
-        except Unsupported as problem:
-            refused[target.provider.row.dialect] = problem
-            continue
-        if not any(found[place].losses):
-            break
+    known = {place: _Candidate(_NO_LOSSES, place, target) for place, target in enumerate(targets)}
     best: _Candidate | None = None
-    # Of those that lose as much the first is taken.
-    for one in sorted(found.values()):
-        if best is not None and one > best:
-            continue
+    while known:
+        # Of those that lose as much the first is taken.
+        best = min(known.values(), key=_order_of)
+        if best.attempt is not None:
+            break
         try:
-            found[one.place] = one if one.attempt is not None else one.written()
+            known[best.place] = best.further(draft_at, recalled)
         except Unsupported as problem:
-            refused[one.decision.draft.target.provider.row.dialect] = problem
-            del found[one.place]
-            continue
-        best = found[one.place] if best is None else min(best, found[one.place])
-    if best is None or best.attempt is None:
+            refused[best.target.provider.row.dialect] = problem
+            del known[best.place]
+    if not known or best is None or best.attempt is None or best.decision is None:
         raise next(iter(refused.values()))
     reasons = [f"{dialect} cannot take it: {problem.message}" for dialect, problem in refused.items()]
-    reasons += [_why_not(one, best) for one in found.values() if one.losses != best.losses]
+    reasons += [_why_not(one, best) for one in known.values() if one.draft is not None and one.losses != best.losses]
     dialect = best.attempt.target.provider.row.dialect
     if not reasons:
         reasons = ["nothing is lost there" if not any(best.losses) else "no other loses less"]
         reasons += ["it is the client's own dialect"] if dialect == best.decision.draft.request.dialect else []
     choice = EndpointChoice(dialect=dialect, why="; ".join(reasons))
     return best.decision, msgspec.structs.replace(best.attempt, endpoint=choice)
+
+
+def _order_of(one: _Candidate) -> tuple[LossCounts, int]:
+    return one.losses, one.place
 
 
 _LOST: Mapping[LossRank, str] = {
@@ -147,7 +163,7 @@ def is_missing_endpoint(problem: UpstreamRefused) -> bool:
 
 def _why_not(other: _Candidate, best: _Candidate) -> str:
     own = {one.what for one in best.degraded}
-    dialect = other.decision.draft.target.provider.row.dialect
+    dialect = other.target.provider.row.dialect
     lost = [*dict.fromkeys(one.what for one in other.degraded if one.what not in own)]
     if not lost:
         # The same fields are lost at both, and more of them there.
@@ -205,18 +221,21 @@ class CallPlan(msgspec.Struct, frozen=True, kw_only=True):
             if wanted.options.profile is not None:
                 wanted = apply_profile(wanted)
 
-            def decide_at(at: Target, wanted: Request = wanted, lost: tuple[Degradation, ...] = lost) -> Decision:
-                draft = draft_of(
-                    wanted, at, self.knowledge, may_forward=self.may_forward, degraded=lost, route=self.route
-                )
-                return decide(with_history(draft, self.recalled))
+            draft_at = partial(
+                draft_of,
+                wanted,
+                knowledge=self.knowledge,
+                may_forward=self.may_forward,
+                degraded=lost,
+                route=self.route,
+            )
 
             try:
                 endpoints = endpoint_targets(target, wanted.dialect)
                 if len(endpoints) > 1:
                     # Its server may be known to lack one.
                     endpoints = [at for at in endpoints if not self.knowledge.of(at).missing] or endpoints
-                failure = yield from _asked(endpoints, decide_at)
+                failure = yield from _asked(endpoints, draft_at, self.recalled)
             except Unsupported as problem:
                 if target is targets[-1]:
                     raise
@@ -250,14 +269,15 @@ def attempts(
 
 def _asked(
     endpoints: list[Target],
-    decide_at: Callable[[Target], Decision],
+    draft_at: Callable[[Target], Draft],
+    recalled: Recalled,
     teaches: tuple[Lesson, ...] = (),
 ) -> Generator[Attempt, BardoError | None, BardoError | None]:
     """Yield the attempts at one target, at the best of its endpoints, and at the next where the server does not have that one.
 
     `teaches` is what an answer at any of the endpoints proves.
     """
-    decision, attempt = plan_at_best(endpoints, decide_at)
+    decision, attempt = plan_at_best(endpoints, draft_at, recalled)
     attempt = msgspec.structs.replace(attempt, teaches=teaches) if teaches else attempt
     failure = yield attempt
     if not isinstance(failure, UpstreamRefused):
@@ -266,7 +286,7 @@ def _asked(
     others = [at for at in endpoints if at.provider.row is not attempt.target.provider.row]
     if others and is_missing_endpoint(failure):
         lesson = MissingEndpoint(attempt.target, words.text[:LONGEST_WORDS])
-        other = yield from _asked(others, decide_at, teaches=(*teaches, lesson))
+        other = yield from _asked(others, draft_at, recalled, teaches=(*teaches, lesson))
         return failure if isinstance(other, UpstreamRefused) and is_missing_endpoint(other) else other
     while (without := without_refused_state(decision.draft, attempt, failure)) is not None:
         decision, attempt = without, attempt_of(without, teaches)

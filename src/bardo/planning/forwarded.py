@@ -20,7 +20,7 @@ from bardo.dialects.shared.turns import holds_fields
 from bardo.planning.request_shapes import ShapePlan
 from bardo.planning.tools import takes_names
 from bardo.reasoning.control import fit_messages
-from bardo.values.blocks import DocumentBlock, ImageBlock, UnknownBlock
+from bardo.values.blocks import DocumentBlock, ImageBlock, ToolResultBlock, UnknownBlock
 from bardo.values.request import HistoryFacts, Request
 from bardo.values.secrets import NO_SECRETS, Secrets
 from bardo.values.wire import WireRequest
@@ -50,33 +50,19 @@ def as_it_came(
     `shape` is what the model demands there, `facts` are those of the request's messages. State that bardo sealed for the client is opened
     before it is sent.
     """
-    done, body, thinking, parts = planned.controlled, request.body, planned.thinking, facts.parts
+    done, body, thinking = planned.controlled, request.body, planned.thinking
     if body is None or thinking is None or done.request.tool_choice != request.tool_choice:
         return None
     raw = done.request.reasoning.raw_fields if done.request.reasoning is not None else {}
     if (thinking or raw) and (merge_fields(body, thinking) != body or merge_fields(thinking, raw) != thinking):
         # It says other than what is written of thinking.
         return None
-    if (request.attribution and row.attribution != "whole") or row.paths is not None:
-        return None
     if done.plan.system_text or fit_messages(request, done.plan, facts)[0] is not request:
         return None
-    if facts.calls and not takes_names(facts.calls, shape.tool_names):
-        return None
-    if len(request.messages) > 1 and not is_sound(request, shape, row.dialect):
-        return None
-    if shape.assistant_fields and holds_fields(body, shape.assistant_fields):
-        return None
-    if not parts.isdisjoint(_MEDIA) and not (
-        has_known_media(request, parts)
-        and has_plain_sound(request, parts)
-        and not holds_document_as_picture(request, parts)
-    ):
-        return None
-    if holds_seal(request):
+    if not _history_goes_as_it_came(request, row, shape, facts):
         return None
     language = dialect(row.dialect)
-    if language.mends(request, row, facts) or (request.tools and language.tool_losses(request).all):
+    if request.tools and language.tool_losses(request).all:
         return None
     changes: JsonObject = {"model": request.model} if "model" in body and body["model"] != request.model else {}
     if asks_usage and language.usage_option is not None:
@@ -84,6 +70,61 @@ def as_it_came(
         changes[holder] = {**(body.get(holder) or {}), name: True}
     written = with_fields(request.body_bytes, body, changes) or encode_json({**body, **changes})
     return WireRequest(path=language.request_path(request), body=written)
+
+
+def with_history_as_it_came(
+    written: Request, request: Request, row: ProviderRow, shape: RequestShape, facts: HistoryFacts
+) -> WireRequest | None:
+    """Return a body whose history has the client's own bytes, beside fields that are written anew, or None if the history must change.
+
+    `written` is the client's `request` with what its target is told of thinking and of parameters; most bytes of a long conversation are
+    not looked at for that.
+    """
+    body, language = request.body, dialect(row.dialect)
+    if body is None or language.history not in body or written.messages is not request.messages:
+        return None
+    if not _history_goes_as_it_came(request, row, shape, facts):
+        return None
+    values = _split(request.body_bytes) if request.body_bytes else {}
+    if values.keys() != body.keys():
+        return None
+    # The system prompt may be a field of its own, which is written of the messages that begin the conversation.
+    count = next((place for place, one in enumerate(request.messages) if one.role != "system"), len(request.messages))
+    beginning = request.messages[: count + 1]
+    if len(beginning) == count or beginning[-1].role != "user" or ToolResultBlock in beginning[-1].kinds:
+        return None
+    path, fields, losses = language.encode_fields(msgspec.structs.replace(written, messages=beginning), row)
+    if losses.rule is not None or any(
+        request.body_bytes.count(b'"%b"' % name.encode()) > losses.most_of(name) for name in losses.markers
+    ):
+        return None
+    kept = {name: value for name, value in values.items() if name in fields}
+    changed = {
+        name: value for name, value in fields.items() if name != language.history and value != body.get(name, fields)
+    }
+    return WireRequest(path=path, body=encode_json({**kept, **changed}), degraded=losses.all)
+
+
+def _history_goes_as_it_came(request: Request, row: ProviderRow, shape: RequestShape, facts: HistoryFacts) -> bool:
+    """Whether the provider takes the history of a client's own body as it is, and its tools by their names."""
+    body, parts = request.body or {}, facts.parts
+    return not (
+        (request.attribution and row.attribution != "whole")
+        or row.paths is not None
+        or (facts.calls and not takes_names(facts.calls, shape.tool_names))
+        or (len(request.messages) > 1 and not is_sound(request, shape, row.dialect))
+        or (shape.assistant_fields and holds_fields(body, shape.assistant_fields))
+        or (
+            not parts.isdisjoint(_MEDIA)
+            and not (
+                has_known_media(request, parts)
+                and has_plain_sound(request, parts)
+                and not holds_document_as_picture(request, parts)
+            )
+        )
+        or holds_seal(request)
+        or dialect(row.dialect).mends(request, row, facts)
+    )
 
 
 def with_fields(raw: bytes, fields: dict[str, Any], changes: dict[str, Any]) -> bytes | None:

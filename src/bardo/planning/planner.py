@@ -20,7 +20,7 @@ from bardo.dialects.shared.history_repair import refuse_repairs
 from bardo.dialects.shared.media import sound_of, takes_sound
 from bardo.planning.attempt import Attempt
 from bardo.planning.default_fields import required_default, with_default_fields, without_refused_defaults
-from bardo.planning.forwarded import as_it_came
+from bardo.planning.forwarded import as_it_came, with_history_as_it_came
 from bardo.planning.hosted_search import SearchPlan, with_search
 from bardo.planning.kept_budget import BudgetPlan, budget_to_keep, with_fields, without_loss, without_thinking
 from bardo.planning.knowledge import BUILTIN, Knowledge, Lesson, RefusedThinking, TargetFacts
@@ -452,7 +452,9 @@ def attempt_of(decision: Decision, teaches: tuple[Lesson, ...] = ()) -> Attempt:
             why = "the tool that was chosen is left out"
             refitted = (*refitted, Degradation("tool_choice", asked=chosen.name or chosen.mode, sent=None, why=why))
         written = with_written_names(written, names, naming, facts)
-        wire = dialect(row.dialect).encode_request(written, row, facts)
+        wire = with_history_as_it_came(written, asked, row, shape, facts) if forward else None
+        if wire is None:
+            wire = dialect(row.dialect).encode_request(written, row, facts)
     wire, hints = in_place_of_markers(wire, asked, target, draft.knowledge)
     # A search that no budget has room for is not sent.
     unsearched: tuple[Degradation, ...] = ()

@@ -21,6 +21,7 @@ from bardo.dialects.shared.dialect import Dialect
 
 DIALECT = Dialect(
     name=NAME,
+    history="messages",
     stream_framing="sse",
     limit_prefix="anthropic-ratelimit-",
     decode_request=decode_request,

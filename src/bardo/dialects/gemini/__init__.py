@@ -22,6 +22,7 @@ from bardo.dialects.shared.dialect import Dialect
 DIALECT = Dialect(
     model_pictures=True,
     name=NAME,
+    history="contents",
     over_budget_status=429,
     model_field="modelVersion",
     stream_framing="sse",

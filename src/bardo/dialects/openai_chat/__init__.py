@@ -41,6 +41,7 @@ def _open_decoder(row: ProviderRow) -> ChatDecoder:
 
 DIALECT = Dialect(
     name=NAME,
+    history="messages",
     over_budget_status=429,
     stream_framing="sse",
     decode_request=lambda body, arrival: decode_request(body),

@@ -20,6 +20,7 @@ from bardo.dialects.shared.dialect import Dialect
 
 DIALECT = Dialect(
     name=NAME,
+    history="input",
     over_budget_status=429,
     stream_framing="sse",
     decode_request=decode_request,

@@ -327,7 +327,8 @@ class Dialect:
     Losses it is given. `request_path` returns the path below a provider's base URL. `encode_control` writes the fragment of the body that
     is about thinking. `open_decoder` begins to read one reply, whole or streamed: its frames tell which. `decode_error` reads an error
     answer (status, body, headers, the provider's id); a body that is not the dialect's is quoted, shortened. `wraps` gives, for a model,
-    the dialect whose body this one wraps: then that one's declaration holds. `mends` tells of a request in this dialect whether it has
+    the dialect whose body this one wraps: then that one's declaration holds. `history` names the field of a body that holds the
+    conversation, empty where it is always written anew. `mends` tells of a request in this dialect whether it has
     values that this provider refuses, which `encode_body` leaves out or writes otherwise.
 
     For clients, where they may call bardo in it: `reply` says what of a reply can be expressed. `decode_request` reads a request and
@@ -381,6 +382,7 @@ class Dialect:
     tells_call: Callable[[bytes], bool] | None = None
     without_calls: Callable[[bytes, Collection[int]], bytes] | None = None
     with_broken_calls: Callable[[bytes], bytes] | None = None
+    history: str = ""
     model_in_path: bool = False
     model_field: str = "model"
     search_results: bool = False
@@ -400,6 +402,13 @@ class Dialect:
 
         `facts` are those of a conversation, which hold for the request where that is its own, or None if they are to be found.
         """
+        path, body, losses = self.encode_fields(request, row, facts)
+        return WireRequest(path=path, body=write_json(body), degraded=losses.all)
+
+    def encode_fields(
+        self, request: Request, row: ProviderRow, facts: HistoryFacts | None = None
+    ) -> tuple[str, JsonObject, Losses]:
+        """Return the path and the body of a request for one provider, not yet as bytes, and what is lost. Raises InvalidRequest."""
         early = Losses(self.declaration)
         is_foreign = request.dialect != self.name
         if request.attribution:
@@ -436,7 +445,7 @@ class Dialect:
             path = row.paths.path(request.model, stream=request.stream)
             paid_by = {name: row.scope[name] for name in row.scope_fields if name in row.scope}
             body = {**row.paths.fields(body, request.model), **paid_by}
-        return WireRequest(path=path, body=write_json(body), degraded=losses.all)
+        return path, body, losses
 
     def _with_attribution(self, request: Request, row: ProviderRow, losses: Losses) -> Request:
         """Return the request with what the provider gets of the line by which Claude Code names itself."""

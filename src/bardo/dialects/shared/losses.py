@@ -82,6 +82,10 @@ class Losses:
         """The markers that the dialect has too."""
         return tuple(self._markers)
 
+    def most_of(self, marker: str) -> int:
+        """Return how many of a marker the dialect takes."""
+        return self._markers[marker]
+
     @property
     def all(self) -> tuple[Degradation, ...]:
         """All of them, in order."""

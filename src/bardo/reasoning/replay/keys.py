@@ -249,16 +249,17 @@ class Conversation:
         """Return what to look for first: what turns bring with them; of turns that bring nothing, all keys."""
         for number, (_, start, end) in enumerate(self._rows):
             if end - start == 1:
-                content = self._contents[number] = _turn_content(self._messages[start].blocks)
-                text, calls, ids, states = content
-                if self._is_known_by_state(states):
-                    self._turns[number] = [TurnKeys(start, "", "", "", "", (), *_state_keys(states, self._states))]
-                    continue
-                named = _call_keys(ids, calls, may_be_unique) if ids else ()
-                if named:
-                    known = _state_keys(states, self._states)
-                    self._turns[number] = [TurnKeys(start, "", "", "", "", named, *known, 1, text != "", len(ids))]
-                    self._partly.append(number)
+                brought = self._states_alone(start)
+                if brought is None:
+                    content = self._contents[number] = _turn_content(self._messages[start].blocks)
+                    text, calls, ids, states = content
+                    named = _call_keys(ids, calls, may_be_unique) if ids else ()
+                    if named:
+                        known = _state_keys(states, self._states)
+                        brought = TurnKeys(start, "", "", "", "", named, *known, 1, text != "", len(ids))
+                        self._partly.append(number)
+                if brought is not None:
+                    self._turns[number] = [brought]
                     continue
             self._turns[number] = self._all_keys(number)
         return keys_in(chain.from_iterable(self._turns))
@@ -266,7 +267,7 @@ class Conversation:
     def further_keys(self, found: Mapping[str, bytes]) -> list[str]:
         """Return the other keys of those turns that what was found leads to no reply, to several, or to one that another turn has too."""
         reached: Counter[bytes] = Counter()
-        for turns in self._turns if found else ():
+        for turns in self._turns if found and self._partly else ():
             for turn in turns:
                 reached.update({found[key] for key in turn.all if key in found})
         further: list[str] = []
@@ -295,13 +296,17 @@ class Conversation:
         turns = tuple(chain.from_iterable(self._turns))
         return History(turns, *self._end(), self._truncated, self._model, self._states)
 
-    @staticmethod
-    def _is_known_by_state(states: Sequence[Opaque]) -> bool:
-        """Whether a turn came with state of its own. An id may be one that bardo gave, which no reply is kept under."""
-        for state in states:  # noqa: SIM110 - asked of each turn, where a loop costs half of what `any` does.
+    def _states_alone(self, place: int) -> TurnKeys | None:
+        """Return the keys of a turn that came with state of its own, by which alone it is known, or None if it came with none."""
+        states: list[Opaque] = []
+        for block in self._messages[place].blocks:
+            if type(block) in _STATEFUL and block.opaque:  # type: ignore[union-attr]
+                states += block.opaque  # type: ignore[union-attr]
+        for state in states:
+            # An id may be one that bardo gave, which no reply is kept under.
             if len(state.data) >= _TELLING_STATE and state.kind != "id":
-                return True
-        return False
+                return TurnKeys(place, "", "", "", "", (), *_state_keys(states, self._states))
+        return None
 
     def _all_keys(self, number: int) -> list[TurnKeys]:
         """Return the keys of the messages of a row, and of all of them together where they are several and others follow them.
@@ -311,9 +316,9 @@ class Conversation:
         messages = self._messages
         _, start, end = self._rows[number]
         if end - start == 1:
-            states = [state for block in messages[start].blocks for state in states_of(block)]
-            if self._is_known_by_state(states):
-                return [TurnKeys(start, "", "", "", "", (), *_state_keys(states, self._states))]
+            brought = self._states_alone(start)
+            if brought is not None:
+                return [brought]
         before, loosely_before = self._before(number)
         said, loosely_said, content = self._link(number)
         together = self._turn(
