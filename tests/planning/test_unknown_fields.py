@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import combinations
 from typing import Any
 
 import msgspec
@@ -178,3 +179,69 @@ def test_a_field_beside_thinking_in_the_content_is_reported_where_the_thinking_g
             )
             == lost
         )
+
+
+CALL = {"id": "c", "type": "function", "function": {"name": f"f{VALUE}", "arguments": "{}"}}
+FIELDS_OF_ROLES: dict[str, dict[str, Any]] = {
+    "openai_chat": {
+        "tool_calls": [CALL], "function_call": CALL["function"], "refusal": VALUE, "reasoning_content": VALUE, "reasoning": VALUE,
+        "reasoning_details": [{"type": "reasoning.text", "text": VALUE}], "tool_call_id": VALUE,
+        "thinking_blocks": [{"type": "thinking", "thinking": VALUE}], "extra_content": {"google": {"thought_signature": VALUE}},
+    },
+    "ollama": {"tool_calls": [{"function": {"name": f"f{VALUE}", "arguments": {}}}], "thinking": VALUE, "tool_call_id": VALUE},
+    "cohere": {"tool_calls": [CALL], "tool_plan": VALUE, "tool_call_id": VALUE},
+}  # fmt: skip
+DATA_OF_PARTS = {
+    "text": f"t{VALUE}",
+    "inlineData": {"mimeType": "image/png", "data": f"{VALUE}A"},
+    "fileData": {"fileUri": f"https://h/{VALUE}"},
+    "functionCall": {"name": f"f{VALUE}"},
+    "functionResponse": {"name": f"f{VALUE}", "response": {}},
+}
+
+
+def odd_requests(source: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield requests whose value stands where it is not read, each with what tells it."""
+    said: dict[str, Any] = {"role": "user", "content": "x"}
+    parts = [{"text": "x"}]
+    for name, value in FIELDS_OF_ROLES.get(source, {}).items():
+        for role in ("system", "user", "assistant", "tool"):
+            if (role, name) != ("tool", "tool_call_id"):
+                odd = {"role": role, "content": "x", **({"tool_call_id": "r"} if role == "tool" else {}), name: value}
+                function = {"name": "g", "arguments": {} if source == "ollama" else "{}"}
+                call = {"role": "assistant", "tool_calls": [{"id": "r", "type": "function", "function": function}]}
+                yield f"{role}.{name}", {"messages": [said, *([call] if role == "tool" else ()), odd, said]}
+    if source == "gemini":
+        for first, second in combinations(DATA_OF_PARTS, 2):
+            part = {first: DATA_OF_PARTS[first], second: DATA_OF_PARTS[second]}
+            for role in ("user", "model"):
+                yield f"{first} and {second}", {"contents": [{"parts": parts}, {"role": role, "parts": [part, *parts]}]}
+        for odd in ({NAME: VALUE}, {"role": "model", "parts": [], NAME: VALUE}):
+            yield "no parts", {"contents": [{"parts": parts}, odd, {"parts": parts}]}
+        yield "nobody's state", {"contents": [{"parts": [{"text": "x", "thoughtSignature": VALUE}]}]}
+    elif source == "openai_responses":
+        for role in ("user", "assistant", "system"):
+            yield f"empty {role}", {"input": [said, {"role": role, "content": [], NAME: VALUE}, said]}
+    elif source == "anthropic_messages":
+        result = {"type": "tool_result", "tool_use_id": VALUE, "content": "x"}
+        yield (
+            "the model's result",
+            {"max_tokens": 9, "messages": [said, {"role": "assistant", "content": [result]}, said]},
+        )
+
+
+@pytest.mark.parametrize("source", [*FIELDS_OF_ROLES, "gemini", "openai_responses", "anthropic_messages"])
+def test_what_stands_where_it_is_not_read_arrives_or_is_reported(source: str) -> None:
+    untold: list[str] = []
+    for what, body in odd_requests(source):
+        given = msgspec.json.encode({"model": "m", **body, "bardo": {"allow_loss": ["*"]}})
+        request = dialect(source).decode_request(given, Arrival(model="m"))
+        written_anew = msgspec.structs.replace(request, body=None, body_bytes=b"")
+        for case, spoken in ((written_anew, source), *((request, spoken) for spoken in TARGETS)):
+            preset, model = TARGETS[spoken]
+            row = builtin().provider(preset)
+            assert row is not None
+            attempt = plan(case, Target(provider=Provider(id=preset, row=row, base_url="http://host/v1"), model=model))
+            if VALUE.encode() not in attempt.wire.body and not attempt.degraded:
+                untold.append(f"{what} to {spoken}")
+    assert not untold

@@ -114,11 +114,14 @@ def _messages(messages: list[wire.Message]) -> tuple[Message, ...]:
             for call in message.tool_calls or ():
                 names[call.id] = call.function.name
                 blocks.append(_call(call))
-        found.append(Message(role, tuple(blocks), carried(message, NAME)))
+        found.append(Message(role, tuple(blocks), carried(carried_fields(message, _MISPLACED[message.role]), NAME)))
     return tuple(found)
 
 
 _ROLES: dict[str, Role] = {"system": "system", "user": "user", "assistant": "assistant", "tool": "user"}
+_MISPLACED = dict.fromkeys(_ROLES, ("tool_plan", "tool_calls", "tool_call_id"))
+_MISPLACED |= {"assistant": ("tool_call_id",), "tool": ("tool_plan", "tool_calls")}
+"""What is read in messages of other roles only."""
 
 
 def _thinking(part: wire.Thinking) -> ReasoningBlock:

@@ -58,6 +58,8 @@ _MODES: dict[str, Literal["auto", "none", "required"]] = {
     "ANY": "required",
     "NONE": "none",
 }
+_DATA = ("function_call", "function_response", "text", "inline_data", "file_data")
+"""What a part is made of."""
 _JSON = "application/json"
 _AT = "generationConfig."
 _THINKING_AT = "generationConfig.thinkingConfig."
@@ -354,8 +356,14 @@ class _PartsReader:
         fields = carried_fields(part) or {}
         opaque: tuple[Opaque, ...] = ()
         sealed = False
-        if signature in NO_SIGNATURES:
-            # Gemini CLI writes this at calls whose thoughts it dropped: it is no state, and no reply is known by it.
+        if len(held := [name for name in _DATA if getattr(part, name) is not None]) > 1:
+            # Google takes one of them: the others are what only its own dialect can say.
+            held.remove("text" if part.thought and text is not None else held[0])
+            fields |= {camel(name): as_it_came(value) for name in held if (value := getattr(part, name))}
+            part = msgspec.structs.replace(part, **dict.fromkeys(held))
+            text = part.text
+        if signature in NO_SIGNATURES or (signature and not self._answer):
+            # Gemini CLI writes a word for none at calls whose thoughts it dropped: like what no model signed, it is no state.
             fields = _signed(fields, signature)
         elif signature:
             opaque, sealed = opaque_of(signature)
@@ -369,7 +377,7 @@ class _PartsReader:
             self._end_thinking()
         if part.thought:
             fields["thought"] = True
-        if text is not None and part.function_call is None and part.function_response is None:
+        if text is not None:
             self._text(text, opaque, fields, sealed=sealed)
             return
         self._end_text()

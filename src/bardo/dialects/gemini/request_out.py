@@ -64,14 +64,15 @@ class ContentWriter:
                 self._calls[call.id] = call
             written = [self._block(block) for block in message.blocks]
             parts = written[0] if len(written) == 1 else [part for some in written for part in some]
+            own_fields = fields_for(NAME, message.carried)
             if not parts:
+                for name, value in own_fields.items() if own_fields.keys() != {"role"} else ():
+                    self._losses.lose(name, value, "Gemini takes no content without parts")
                 continue
             if message.role == "system":
                 self._losses.lose_each("messages.role", "system", "only the first messages can be system", sent="user")
             role = "model" if message.role == "assistant" else "user"
-            content: Part = {"role": role, "parts": parts}
-            if message.carried is not None:
-                content |= fields_for(NAME, message.carried)
+            content: Part = {"role": role, "parts": parts, **own_fields}
             if self._own or role == "model":
                 contents += turn.contents()
                 contents.append(content)

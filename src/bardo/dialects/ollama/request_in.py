@@ -87,7 +87,7 @@ def _messages(messages: Sequence[wire.Message]) -> tuple[Message, ...]:
             raise InvalidRequest(f"{param} is {wire_role!r}", hint=f"use {', '.join(_ROLES)}", param=param)
         said: list[Block] = [TextBlock(message.content)] if message.content else []
         said += [_image(picture) for picture in message.images or ()]
-        rest = carried(message, NAME)
+        rest = carried(carried_fields(message, _MISPLACED[wire_role]), NAME)
         if wire_role == "tool":
             requested_id = message.tool_call_id or None
             call_id, name = calls.answer(message.tool_name or "", requested_id)
@@ -106,6 +106,9 @@ def _messages(messages: Sequence[wire.Message]) -> tuple[Message, ...]:
 
 
 _ROLES: dict[str, Role] = {"system": "system", "user": "user", "assistant": "assistant", "tool": "user"}
+_MISPLACED = dict.fromkeys(_ROLES, ("thinking", "tool_calls", "tool_name", "tool_call_id"))
+_MISPLACED |= {"assistant": ("tool_name", "tool_call_id"), "tool": ("thinking", "tool_calls")}
+"""What is read in messages of other roles only."""
 
 
 class _Calls:

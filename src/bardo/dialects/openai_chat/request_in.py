@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 
 import msgspec
 
@@ -49,6 +50,15 @@ _ROLES: dict[str, Role] = {
     "tool": "user",
     "function": "user",
 }
+_OF_MODEL = (
+    "tool_calls", "function_call", "refusal", "reasoning_content", "reasoning", "reasoning_details", "thinking_blocks", "extra_content",
+)  # fmt: skip
+_MISPLACED = dict.fromkeys(_ROLES, (*_OF_MODEL, "tool_call_id")) | {
+    "assistant": ("tool_call_id",),
+    "tool": _OF_MODEL,
+}
+"""What is read in messages of other roles only."""
+_BESIDE = {role: attrgetter("name", "annotations", "audio", "others", *names) for role, names in _MISPLACED.items()}
 _KNOWN = frozenset(field.encode_name for field in msgspec.structs.fields(wire.Request)) - {OTHERS}
 _READ = _KNOWN.difference(wire.Request.CARRIED)
 """The fields of a request that bardo has a word for."""
@@ -129,11 +139,13 @@ def _message(message: wire.Message, at: str) -> Message:
         known = ", ".join(sorted(_ROLES))
         raise InvalidRequest(f"{at}.role is {message.role!r}", hint=f"use one of {known}", param=f"{at}.role")
     # Of a long history most messages have no fields that are only carried, and nobody is called to find that.
-    plain = message.name is None and message.annotations is None and message.audio is None and message.others is None
-    rest = None if plain else carried_fields(message)
+    beside = _BESIDE[message.role](message)
+    rest = None if beside.count(None) == len(beside) else carried_fields(message, _MISPLACED[message.role])
     if message.role == "tool" or message.role == "function":
         return Message(role, (_tool_result(message, rest, at),))
     blocks = _content(message.content)
+    if role != "assistant":
+        return Message(role, tuple(blocks), Carried(NAME, rest) if rest else None)
     if message.extra_content is not None:
         states, extra = decode_states(message.extra_content)
         blocks = _with_states(blocks, states) if states else blocks

@@ -180,7 +180,11 @@ class MessageWriter:
                 refusals.append(block.text)
                 for name, value in fields_for(NAME, block.carried).items():
                     self._losses.lose(f"refusal.{name}", value, "what the model declined in is one text")
-            elif type(block) is not ToolResultBlock:
+            elif type(block) is ToolResultBlock:
+                self._losses.lose(
+                    "tool_result", block.call_id, "what the model said has no place for it", key=block.call_id
+                )
+            else:
                 plain = False
                 own = block.value if type(block) is UnknownBlock and block.dialect == NAME else None
                 if isinstance(own, dict) and own.keys() == {"tool_call"}:

@@ -433,6 +433,8 @@ def _with_sealed(blocks: tuple[Block, ...], sealed: SealContent) -> tuple[Block,
 
 def _with_message(blocks: tuple[Block, ...], item: JsonObject) -> list[Block]:
     """Mark the blocks with the message they stand in: all of them by its id, or the first as where it begins."""
+    if item and not blocks:
+        return [UnknownBlock(NAME, {"type": "message", "role": "assistant", **item, "content": []})]
     marked: list[Block] = []
     for block in blocks:
         if isinstance(block, TextBlock | RefusalBlock) and (not marked or "id" in item):

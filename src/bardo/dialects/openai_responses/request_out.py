@@ -219,9 +219,12 @@ class _ItemWriter:
         self._content(message, parts)
 
     def _content(self, message: Message, parts: list[JsonObject]) -> None:
+        own = fields_for(NAME, message.carried)
+        if not parts and not message.blocks:
+            for name, value in own.items():
+                self._losses.lose(name, value, "a message without content is not sent")
         if parts:
             content = parts[0]["text"] if len(parts) == 1 and parts[0].keys() == _PLAIN else parts
-            own = fields_for(NAME, message.carried)
             self.items.append({"type": "message", "role": message.role, "content": content, **own})
 
     def _part(self, block: Block) -> JsonObject | None:

@@ -94,9 +94,12 @@ def wrong_field(problem: msgspec.ValidationError) -> tuple[str, str]:
     return (found["path"] or "").removeprefix("."), _KINDS.get(found["given"], found["given"] or "nothing")
 
 
-def carried_fields(struct: Wire) -> dict[str, Any] | None:
-    """Return the fields of a struct that are only carried, without those that are null, or None if there are none."""
-    fields: dict[str, Any] = {}
+def carried_fields(struct: Wire, misplaced: tuple[str, ...] = ()) -> dict[str, Any] | None:
+    """Return the fields of a struct that are only carried, without those that are null, or None if there are none.
+
+    `misplaced` are fields which are read in other messages only: where they say something in this one, they are carried too.
+    """
+    fields: dict[str, Any] = {name: as_it_came(value) for name in misplaced if (value := getattr(struct, name))}
     for name in struct.CARRIED:
         if (value := getattr(struct, name)) is not None:
             fields[name] = value
