@@ -19,7 +19,16 @@ from bardo.planning.route import MAX_MODEL_NAME
 from bardo.replies.reply_reader import ReplyReader
 from bardo.replies.sound_frames import EventsAndBytes
 from bardo.values.errors import BardoError
-from bardo.values.events import Event, Finish, ReplyStart, ToolCallStart, UsageUpdate
+from bardo.values.events import (
+    ContentChunk,
+    Event,
+    Finish,
+    RefusalChunk,
+    ReplyStart,
+    ThinkChunk,
+    ToolCallChunk,
+    UsageUpdate,
+)
 from bardo.values.response import Response
 
 
@@ -189,6 +198,10 @@ class ClientModelEncoder(RunEncoder):
         return msgspec.structs.replace(start, model=self._asked)  # type: ignore[no-any-return]
 
 
+_PIECES = frozenset((ContentChunk, ThinkChunk, ToolCallChunk, RefusalChunk))
+"""The events of frames in which, beside what names the model, all is text."""
+
+
 class ForwardedModel:
     """Puts the name `asked` into the frames of a stream that is forwarded.
 
@@ -212,12 +225,13 @@ class ForwardedModel:
         raw = update.raw
         if not self._swaps:
             return raw
-        if ToolCallStart in map(type, update.events) and any(old in raw for old, _ in self._swaps):
+        told = {*map(type, update.events)}
+        if not (told and told <= _PIECES) and any(old in raw for old, _ in self._swaps):
             return b"\n".join(map(self._renamed, raw.split(b"\n")))
         return self._replaced(raw)
 
     def _renamed(self, line: bytes) -> bytes:
-        """Return a line of a stream, which may hold arguments with a field of the same name.
+        """Return a line of a stream, which may hold the input of a tool or a block with a field of the same name.
 
         The model is named by a frame, or by the reply in it: Anthropic's `message`, OpenAI's `response`.
         """
@@ -227,7 +241,9 @@ class ForwardedModel:
         try:
             fields = _decode(line[begin:])
             held = {
-                name: _decode(raw) for name, raw in fields.items() if field not in fields and bytes(raw)[:1] == b"{"
+                name: _decode(raw)
+                for name, raw in fields.items()
+                if name in ("message", "response") and field not in fields and bytes(raw)[:1] == b"{"
             }
         except (msgspec.MsgspecError, UnicodeError, RecursionError):
             return self._replaced(line)

@@ -67,14 +67,18 @@ ASKED: dict[str, Any] = {"type": "tool_use", "id": "c", "name": "f", "input": {"
 
 @pytest.mark.parametrize("joined", [True, False])
 @pytest.mark.parametrize("compact", [True, False])
+@pytest.mark.parametrize("kind", ["tool_use", "server_tool_use", "novel"])
 @pytest.mark.parametrize("begun", [STARTED, {**STARTED, "message": {**STARTED["message"], "content": [ASKED]}}])
 def test_the_input_that_a_block_begins_with_keeps_a_field_of_the_same_name(
-    begun: dict[str, Any], compact: bool, joined: bool
+    begun: dict[str, Any], kind: str, compact: bool, joined: bool
 ) -> None:
-    one = {**ASKED, "input": {"model": "up"}}
+    one = {**ASKED, "type": kind, "input": {"model": "up"}}
     frames = [
         begun,
-        *({"type": "content_block_start", "index": n, "content_block": b} for n, b in enumerate((one, ASKED))),
+        *(
+            {"type": "content_block_start", "index": n, "content_block": b}
+            for n, b in enumerate((one, {**ASKED, "type": kind}))
+        ),
     ]
     lines = [
         b"data: %b\n\n" % json.dumps(frame, separators=(",", ":") if compact else None).encode() for frame in frames
