@@ -100,7 +100,7 @@ def stores(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OpenStore
         opened: list[RedisLeaseStore] = []
 
         def open_store(name: str, spent: Spent) -> LeaseStore:
-            opened.append(RedisLeaseStore(address, name, spent))
+            opened.append(RedisLeaseStore(address, name, spent, by_server=False))
             return opened[-1]
 
         yield open_store

@@ -16,7 +16,7 @@ from bardo.adapters.config.settings import parse_settings
 from bardo.adapters.stores.database.problems import DatabaseUnusable
 from bardo.services.accounts.admissions import Admissions
 from bardo.services.accounts.call_facts import CallFacts
-from bardo.services.accounts.leases import LeaseGrant
+from bardo.services.accounts.leases import Estimate, Lease, LeaseGrant
 from bardo.services.accounts.opening import open_accounts
 from bardo.services.accounts.redis_leases import RedisLeaseStore
 from bardo.values.errors import ConfigError, RateLimited
@@ -114,7 +114,7 @@ def test_what_is_leased_is_given_out_while_the_server_is_away(server: OwnServer)
 
 
 def test_rows_of_past_minutes_and_of_processes_that_are_over_are_removed(redis_url: str) -> None:
-    gone, left = (RedisLeaseStore(redis_url, name, nothing_spent) for name in ("gone", "left"))
+    gone, left = (RedisLeaseStore(redis_url, name, nothing_spent, by_server=False) for name in ("gone", "left"))
     gone.claim("team", [], [LeaseRequest("concurrency", 0, 9, 0, 1)], NOON)
     gone.claim("team", [], [LeaseRequest("requests_per_minute", int(NOON), 9, 0, 1)], NOON)
     later = NOON + 200
@@ -125,6 +125,51 @@ def test_rows_of_past_minutes_and_of_processes_that_are_over_are_removed(redis_u
         assert server.zrange("bardo:{limits}:workers", 0, -1) == [b"left"]
     gone.close()
     left.close()
+
+
+def test_processes_whose_clocks_differ_see_each_other_by_the_servers_clock(redis_url: str) -> None:
+    ahead, behind = (RedisLeaseStore(redis_url, name, nothing_spent) for name in ("ahead", "behind"))
+    assert behind.sync([Lease("team", ("concurrency", 0), 4)], (), NOON - 60) == 1
+    assert ahead.sync((), (), NOON) == 2
+    ahead.clean(NOON)
+    assert ahead.used("team", NOON).total("concurrency", NOON) == 4
+    want = LeaseRequest("concurrency", 0, 10, 0, 7)
+    assert not isinstance(ahead.claim("team", (), [want], NOON), LeaseGrant)
+    with redis.Redis.from_url(redis_url) as server:
+        server.zincrby("bardo:{limits}:workers", -11, "behind")
+    assert ahead.used("team", NOON).total("concurrency", NOON) == 0
+    ahead.clean(NOON)
+    assert behind.sync((), (), NOON - 60) == 2, "it was away, and stores its rows anew"
+    assert ahead.used("team", NOON).total("concurrency", NOON) == 4
+    ahead.close()
+    behind.close()
+
+
+@pytest.mark.parametrize("is_done", [True, False])
+def test_an_estimate_whose_answer_was_lost_counts_once(
+    redis_url: str, monkeypatch: pytest.MonkeyPatch, is_done: bool
+) -> None:
+    one = RedisLeaseStore(redis_url, "one", nothing_spent)
+    evaluate, given = one._server.eval, [Estimate("team", 20261123, 7)]
+
+    def fails(*arguments: object) -> None:
+        if is_done:
+            evaluate(*arguments)
+        raise redis.ConnectionError("the answer was lost")
+
+    for nanos in (10, 100):
+        with monkeypatch.context() as patch:
+            patch.setattr(one._server, "eval", fails)
+            with pytest.raises(DatabaseUnusable):
+                one.sync((), given, NOON)
+        given = [*given, Estimate("team", 20261123, nanos)]
+    one.sync((), given, NOON)
+    assert one.used("team", NOON).total("usd_per_day", NOON) == 117
+    one.sync((), given[:1], NOON)
+    assert one.used("team", NOON).total("usd_per_day", NOON) == 124
+    one.leave()
+    assert not one._server.keys("*stored*")
+    one.close()
 
 
 def test_two_gateways_that_name_a_server_share_the_limits_of_a_key(redis_url: str, tmp_path: Path) -> None:

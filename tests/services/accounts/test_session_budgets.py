@@ -81,7 +81,7 @@ def stores(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OpenStore
         opened: list[RedisLeaseStore] = []
 
         def open_redis(name: str, log: Spend) -> LeaseStore:
-            opened.append(RedisLeaseStore(address, name, log))
+            opened.append(RedisLeaseStore(address, name, log, by_server=False))
             return opened[-1]
 
         yield open_redis

@@ -1,7 +1,8 @@
 """What processes have leased of the limits of keys, in Redis or Valkey. Money that was spent is read from the log, as it is everywhere.
 
 Keys begin with `bardo:{limits}:`. `leases:ACCOUNT` has a field `NAME|PERIOD|WORKER` for each row, `estimates:ACCOUNT` what calls of unknown
-cost count as by day, `workers` when each process was seen, and `versions` a number by account that goes up with each change of its rows. A
+cost count as by day, `stored:WORKER` how many estimates of which series of a process are in them, `workers` when each process was
+seen by the server's clock, and `versions` a number by account that goes up with each change of its rows. A
 lease is granted from rows that were read, and stored only while their version is still the same: of two processes that want the last of a
 limit, the second reads again. The version also orders rows and log: no cost leaves the rows for the log unseen between reading the two.
 """
@@ -49,10 +50,12 @@ _PAST_SECONDS = COUNTED_SECONDS + 60
 # Returns -1 and changes nothing where the rows of an account are no longer those that were read; else how many processes live, after
 # 0 where this one was not among them.
 _STORE = """
-local prefix, asked = KEYS[1], cjson.decode(ARGV[1])
+local prefix, asked, time = KEYS[1], cjson.decode(ARGV[1]), redis.call('TIME')
+local now = asked.now or time[1] + time[2] / 1000000
+local since = now - asked.stale
 if asked.version and (redis.call('HGET', prefix .. 'versions', asked.account) or '0') ~= asked.version then return {-1} end
 local seen = redis.call('ZSCORE', prefix .. 'workers', asked.worker)
-redis.call('ZADD', prefix .. 'workers', asked.now, asked.worker)
+redis.call('ZADD', prefix .. 'workers', now, asked.worker)
 local changed = {}
 for _, row in ipairs(asked.rows) do
   local key = prefix .. 'leases:' .. row[1]
@@ -62,14 +65,20 @@ for _, row in ipairs(asked.rows) do
     redis.call('EXPIRE', key, asked.kept)
   end
 end
-for _, one in ipairs(asked.estimates) do
+local stored = prefix .. 'stored:' .. asked.worker
+local before = #asked.estimates > 0 and redis.call('HMGET', stored, 'series', 'count') or {}
+for place = before[1] == asked.series and before[2] + 1 or 1, #asked.estimates do
+  local one = asked.estimates[place]
   changed[one[1]] = true
   redis.call('HINCRBY', prefix .. 'estimates:' .. one[1], one[2], one[3])
   redis.call('EXPIRE', prefix .. 'estimates:' .. one[1], asked.kept)
 end
+if #asked.estimates > 0 then
+  redis.call('HSET', stored, 'series', asked.series, 'count', #asked.estimates)
+  redis.call('EXPIRE', stored, asked.kept)
+end
 for account in pairs(changed) do redis.call('HINCRBY', prefix .. 'versions', account, 1) end
-local known = seen and tonumber(seen) > asked.since
-return {known and 1 or 0, redis.call('ZCOUNT', prefix .. 'workers', '(' .. asked.since, '+inf')}
+return {seen and tonumber(seen) > since and 1 or 0, redis.call('ZCOUNT', prefix .. 'workers', '(' .. since, '+inf')}
 """
 
 
@@ -83,9 +92,15 @@ class _Rows(NamedTuple):
 
 
 class RedisLeaseStore:
-    """The leases of one process at the server at `address`. Raises ConfigError without the package, or for a wrong address."""
+    """The leases of one process at the server at `address`. Raises ConfigError without the package, or for a wrong address.
 
-    def __init__(self, address: str, worker: str, spend: Spend, *, timeout: float = _ANSWER_SECONDS) -> None:
+    `by_server`: processes are seen by the server's clock, so that machines whose clocks differ see the same; else by what a method is told.
+    """
+
+    def __init__(
+        self, address: str, worker: str, spend: Spend, *, by_server: bool = True, timeout: float = _ANSWER_SECONDS
+    ) -> None:
+        self._by_server = by_server
         self._server: Any = connect_redis(address, timeout=timeout, what="limits")
         self._problems = redis_problems()
         self._worker = worker
@@ -93,6 +108,8 @@ class RedisLeaseStore:
         self._own = OwnRows()
         # The server may have lost the rows of this process, which are not stored anew yet.
         self._lost = False
+        # Of which estimates the count is that the server has of this process: those that were given since the last ones were answered for.
+        self._series = 0
 
     def claim(
         self, account: str, rows: Sequence[Lease], wants: Sequence[LeaseRequest], now: float
@@ -112,9 +129,14 @@ class RedisLeaseStore:
         raise DatabaseUnusable("the store of limits in Redis is changed by others more often than it can be read")
 
     def sync(self, rows: Sequence[Lease], estimates: Sequence[Estimate], now: float) -> int:
-        """Store rows and estimates, say that this process lives, and return how many do."""
+        """Store rows and estimates, say that this process lives, and return how many do.
+
+        After an error the estimates are to be given again, before others: those that were stored nevertheless are not added twice.
+        """
         with self._asking():
-            return self._live(rows, estimates, now)
+            living = self._live(rows, estimates, now)
+        self._series += 1
+        return living
 
     def used(self, account: str, now: float) -> LeasedUsage:
         """Return what is used and leased of the limits of one key by all processes."""
@@ -124,7 +146,8 @@ class RedisLeaseStore:
     def clean(self, now: float) -> None:
         """Forget processes that are over. Their rows, and those of past minutes, are removed when something of the account is leased."""
         with self._asking():
-            self._server.zremrangebyscore(_PREFIX + "workers", "-inf", now - STALE_SECONDS)
+            alive = self._time(self._server.time(), now) - STALE_SECONDS
+            self._server.zremrangebyscore(_PREFIX + "workers", "-inf", alive)
 
     def leave(self) -> None:
         """Return all leases of calls at a time and of money: this process ends. What it used of a minute counts on."""
@@ -132,6 +155,7 @@ class RedisLeaseStore:
             gone = [Lease(account, period, 0) for account, period, _ in self._own.all()]
             self._store(gone, (), 0.0)
             self._server.zrem(_PREFIX + "workers", self._worker)
+            self._server.delete(_PREFIX + "stored:" + self._worker)
             self._own.clear()
 
     def close(self) -> None:
@@ -158,9 +182,10 @@ class RedisLeaseStore:
     ) -> list[int]:
         asked: dict[str, Any] = {
             "worker": self._worker,
-            "now": now,
-            "since": now - STALE_SECONDS,
+            **({} if self._by_server else {"now": now}),
+            "stale": STALE_SECONDS,
             "kept": KEPT_SECONDS,
+            "series": str(self._series),
             # Amounts are texts: numbers of Lua are exact up to 2**53 only, which is nine million dollars.
             "rows": [(account, self._field(*period), str(amount)) for account, period, amount in rows],
             "estimates": [(account, str(day), str(nanos)) for account, day, nanos in estimates],
@@ -171,6 +196,9 @@ class RedisLeaseStore:
             asked["rows"] += [(account, field, "0") for field in found.past]
         return [int(one) for one in self._server.eval(_STORE, 1, _PREFIX, json.dumps(asked))]
 
+    def _time(self, told: tuple[int, int], now: float) -> float:
+        return told[0] + told[1] / 1e6 if self._by_server else now
+
     def _field(self, name: str, period: int) -> str:
         return f"{name}|{period}|{self._worker}"
 
@@ -180,8 +208,10 @@ class RedisLeaseStore:
             pipeline.hget(_PREFIX + "versions", account)
             pipeline.hgetall(_PREFIX + "leases:" + account)
             pipeline.hgetall(_PREFIX + "estimates:" + account)
-            pipeline.zrangebyscore(_PREFIX + "workers", f"({now - STALE_SECONDS}", "+inf")
-            version, fields, estimates, living = pipeline.execute()
+            pipeline.zrange(_PREFIX + "workers", 0, -1, withscores=True)
+            pipeline.time()
+            version, fields, estimates, workers, time = pipeline.execute()
+        living = {worker for worker, seen in workers if seen > self._time(time, now) - STALE_SECONDS}
         leases: dict[LimitName, dict[int, int]] = defaultdict(lambda: defaultdict(int))
         past = []
         for field, amount in fields.items():
