@@ -41,8 +41,6 @@ FREE = frozenset(
 """What is inside is the caller's own, a schema or arguments."""
 FREE_IN = {("ollama", "format"), ("cohere", "json_schema"), ("anthropic_messages", "input")}
 """The same in one dialect: `input` is a list of items elsewhere."""
-LEFT_OUT = {("openai_chat", "thinking_blocks")}
-"""LiteLLM writes these from what Anthropic said, and nobody else: of each only thinking, signature and data are read, in replies too."""
 WORDS: dict[str, tuple[str, ...]] = {
     "image": ("image_url", "input_image", "inlineData", "fileData"),
     # A cache point goes with the block before it.
@@ -79,7 +77,7 @@ ALWAYS = {
 
 def objects(value: Any, source: str, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """Yield the place of every object whose fields are the dialect's."""
-    if at and (at[-1] in FREE or (source, at[-1]) in FREE_IN | LEFT_OUT):
+    if at and (at[-1] in FREE or (source, at[-1]) in FREE_IN):
         return
     if isinstance(value, dict):
         yield at
@@ -245,3 +243,22 @@ def test_what_stands_where_it_is_not_read_arrives_or_is_reported(source: str) ->
             if VALUE.encode() not in attempt.wire.body and not attempt.degraded:
                 untold.append(f"{what} to {spoken}")
     assert not untold
+
+
+@pytest.mark.parametrize("name", [NAME, "id"])
+def test_fields_of_signed_thinking_go_back_to_litellm_with_it(name: str) -> None:
+    signed = [
+        {"type": "thinking", "thinking": "t", "signature": "c2ln", name: VALUE},
+        {"type": "redacted_thinking", "data": "ZGF0", name: VALUE},
+    ]
+    row = builtin().provider("litellm")
+    assert row is not None
+    target = Target(provider=Provider(id="litellm", row=row, base_url="http://host/v1"), model="claude-sonnet-4-5")
+    for blocks, goes in ((signed, True), ([{"type": "novel", name: VALUE}], False), ([VALUE], False)):
+        said = {"role": "assistant", "content": "a", "thinking_blocks": blocks}
+        messages = [{"role": "user", "content": "x"}, said, {"role": "user", "content": "y"}]
+        body = {"model": "m", "messages": messages, "bardo": {"allow_loss": ["*"]}}
+        request = dialect("openai_chat").decode_request(msgspec.json.encode(body), Arrival(model="m"))
+        attempt = plan(msgspec.structs.replace(request, body=None, body_bytes=b""), target)
+        assert (msgspec.json.decode(attempt.wire.body)["messages"][1].get("thinking_blocks") == blocks) == goes
+        assert any(VALUE in str(one.asked) for one in attempt.degraded) != goes

@@ -262,8 +262,11 @@ class MessageWriter:
             if signed:
                 output[FORMAT] = signed
             for block in thoughts:
-                if block.opaque and not replay_blocks([block]):
-                    self._drop_state(block.format, sent=form if text or signed else None)
+                if not replay_blocks([block]):
+                    if block.opaque:
+                        self._drop_state(block.format, sent=form if text or signed else None)
+                    for name, value in fields_for(NAME, block.carried).items():
+                        self._losses.lose(name, value, "only thinking that it signed goes to this provider with it")
             return
         if form == "none" or not text:
             for block in thoughts:

@@ -18,6 +18,7 @@ from bardo.dialects.openai_chat.calls import OpenBlock
 from bardo.dialects.openai_chat.wire import ANTHROPIC, BEDROCK, NAME, PLAIN_FORMATS, Detail, ReplyMessage
 from bardo.dialects.shared.json_values import JsonObject
 from bardo.dialects.shared.reply_structs import held, read_liberally
+from bardo.dialects.shared.structs import Others
 from bardo.values.blocks import Carried, Opaque, ReasoningBlock, fields_for
 from bardo.values.events import BlockFields, Event, OpaqueState, ThinkChunk, ThinkEnd, ThinkStart
 
@@ -156,20 +157,33 @@ class ThinkingBlocks:
         """Return the pieces of a message or a delta."""
         found: list[Detail] = []
         for block in blocks:
-            fields = block if isinstance(block, dict) else {}
-            texts = (fields.get(name) for name in ("thinking", "signature", "data"))
-            text, signature, data = (value if isinstance(value, str) else "" for value in texts)
-            if not (text or signature or data):
+            beside = {**block} if isinstance(block, dict) else {FORMAT: block}
+            text, signature, data = (
+                str(beside.pop(name)) if isinstance(beside.get(name), str) else ""
+                for name in ("thinking", "signature", "data")
+            )
+            kind = "reasoning.encrypted" if data else "reasoning.text"
+            if isinstance(named := beside.pop("type", None), str) and named not in ("thinking", "redacted_thinking"):
+                kind = named
+            # Names that a piece has for something else stand under the name of the field.
+            others = Others({name: value for name, value in beside.items() if name not in _NAMES})
+            if len(others) < len(beside):
+                others[FORMAT] = {name: value for name, value in beside.items() if name in _NAMES}
+            if not (text or signature or data or kind == named or any(value is not None for value in others.values())):
                 continue
             if self._ended:
                 self._index += 1
             # A signature ends its block, and so does what has no text.
             self._ended = bool(signature or data)
             found.append(
-                Detail(type="reasoning.encrypted", data=data, format=FORMAT, index=self._index)
-                if data
-                else Detail(
-                    type="reasoning.text", text=text, signature=signature or UNSET, format=FORMAT, index=self._index
+                Detail(
+                    type=kind,
+                    text=text if text or not data else UNSET,
+                    signature=signature or UNSET,
+                    data=data or UNSET,
+                    format=FORMAT,
+                    index=self._index,
+                    others=others or None,
                 )
             )
         return found
@@ -443,13 +457,16 @@ def replay_blocks(thoughts: Sequence[ReasoningBlock]) -> list[JsonObject]:
     """Return the blocks as LiteLLM takes them back: those alone that its own servers signed."""
     blocks: list[JsonObject] = []
     for thought in thoughts:
+        beside = {**fields_for(NAME, thought.carried)}
+        if isinstance(beside.get(FORMAT), dict):
+            beside |= beside.pop(FORMAT)
         for state in thought.opaque:
             if state.format != FORMAT:
                 continue
             if state.kind == "signature":
-                blocks.append({"type": "thinking", "thinking": thought.text, "signature": state.data})
+                blocks.append({"type": "thinking", "thinking": thought.text, "signature": state.data, **beside})
             elif state.kind in ("encrypted", "redacted"):
-                blocks.append({"type": "redacted_thinking", "data": state.data})
+                blocks.append({"type": "redacted_thinking", "data": state.data, **beside})
     return blocks
 
 
