@@ -20,8 +20,11 @@ from bardo.planning.model_names import Alias, Aliases, with_alias_fields
 from bardo.planning.planner import attempt_of, decide, draft_of, plan
 from bardo.planning.refusals import RefusedField
 from bardo.planning.route import Provider, Target
+from bardo.planning.token_counting import count_attempt
+from bardo.planning.unary import Course, embed_attempt, unary_attempts
 from bardo.values.errors import ConfigError, InvalidRequest, RequiredFieldRefused, UpstreamRefused
-from bardo.values.request import Request
+from bardo.values.operations import Embeddings, EmbedRequest
+from bardo.values.request import BardoOptions, Request
 from bardo.values.wire import Arrival
 
 ROUTER = builtin().provider("openrouter")
@@ -263,3 +266,49 @@ def test_a_mistake_is_named_when_the_file_is_read(toml: str, words: list[str]) -
         parse_settings(toml)
     said = f"{caught.value.message} {caught.value.hint}"
     assert all(word in said for word in words), said
+
+
+def vectors(*at: Target, **said: Any) -> Course[Embeddings]:
+    request = EmbedRequest(model="lab/text-embedding-m", inputs=("a",), options=BardoOptions(**said))
+    return unary_attempts(at, lambda one: embed_attempt(request, one))
+
+
+def test_a_request_for_vectors_has_the_default_fields_on_privacy_alone() -> None:
+    fields = {"provider": PLACES, "service_tier": "flex", "store": False}
+    at = target("lab/text-embedding-m", extra_body=fields)
+    attempt, _ = next(vectors(at))
+    assert json.loads(attempt.wires[0].body)["provider"] == {"data_collection": "deny"}
+    assert json.loads(attempt.wires[0].body).keys().isdisjoint(("service_tier", "store"))
+    assert [(one.what, one.sent) for one in attempt.degraded] == [("provider", None)]
+    attempt, _ = next(vectors(at, alias_fields={"provider": {"zdr": True}}, alias_model="lab/text-embedding-m"))
+    assert json.loads(attempt.wires[0].body)["provider"] == {"data_collection": "deny", "zdr": True}
+    asked = next(vectors(target("lab/text-embedding-m", extra_body=fields, required_body=("service_tier",))))[0]
+    body = json.loads(asked.wires[0].body)
+    assert (body["service_tier"], body.get("provider")) == ("flex", None)
+
+
+def test_where_a_field_on_privacy_is_refused_another_provider_makes_the_vectors_or_none() -> None:
+    at = target("lab/text-embedding-m", extra_body={"provider": PLACES})
+    refusal = UpstreamRefused("Unknown parameter: 'provider'.", status=400, provider="router")
+    course = vectors(at)
+    next(course)
+    with pytest.raises(RequiredFieldRefused) as caught:
+        course.send(refusal)
+    assert caught.value.param == "provider.data_collection"
+    other = msgspec.structs.replace(at, provider=msgspec.structs.replace(at.provider, id="other", extra_body={}))
+    course = vectors(at, other)
+    next(course)
+    attempt, lost = course.send(refusal)
+    assert attempt.target is other
+    assert "data_collection" in lost[0].why
+
+
+def test_a_prompt_is_counted_by_nobody_who_takes_no_field_on_privacy_with_it() -> None:
+    row = builtin().provider("anthropic")
+    assert row is not None
+    request = msgspec.structs.replace(chat(), model="claude-sonnet-4-5")
+    for fields, sent in (({"inference_geo": "us"}, 0), ({"service_tier": "flex"}, 1), ({}, 1)):
+        provider = Provider(id="anthropic", row=row, base_url="http://x", extra_body=fields)
+        attempt = count_attempt(request, Target(provider=provider, model="claude-sonnet-4-5"), BUILTIN)
+        assert len(attempt.wires) == sent
+        assert any("inference_geo" in one.why for one in attempt.degraded) == (not sent)

@@ -19,6 +19,7 @@ from bardo.call.open import Recovery
 from bardo.call.row import row_of, without_key, without_key_as_model
 from bardo.call.services import Services
 from bardo.call.upstream import send_wire
+from bardo.planning.model_names import with_alias_fields
 from bardo.planning.route import Target
 from bardo.planning.token_counting import count_attempt
 from bardo.planning.unary import (
@@ -38,7 +39,7 @@ from bardo.services.facts.health import AttemptWatch
 from bardo.services.pipeline.sent_texts import run_on_inputs, run_on_request
 from bardo.values.attempts import AttemptCause, AttemptRecord
 from bardo.values.degradation import Degradation, distinct
-from bardo.values.errors import BardoError, InternalError, InvalidRequest, shutdown_of
+from bardo.values.errors import BardoError, InternalError, InvalidRequest, RequiredFieldRefused, shutdown_of
 from bardo.values.operations import CompactedConversation, Embeddings, EmbedRequest, TokenCount
 from bardo.values.request import Operation, Request
 from bardo.values.usage import UNKNOWN_COST, CallCost
@@ -92,7 +93,11 @@ class UnaryLoop(Generic[Result]):
             return None
         try:
             return self._course.send(problem)
-        except (StopIteration, BardoError):
+        except StopIteration:
+            return None
+        except BardoError as problem:
+            if isinstance(problem, RequiredFieldRefused):
+                self._recovery.note(problem)
             return None
 
 
@@ -192,6 +197,7 @@ class UnaryCall(Generic[Result]):
 
     async def _find_targets(self) -> Placement:
         """Return who is asked: for vectors, of a model; for a count of tokens, as for a reply. Raises UnknownModel and InvalidRequest."""
+        self.request = with_alias_fields(self.request, self.services.directory.found(self.request.model))
         if isinstance(self.request, Request):
             return (await self.services.routing.find(self.request))[1]
         if self.request.options.intent is not None or self.services.directory.workload(self.request.model) is not None:

@@ -49,7 +49,7 @@ class FieldRefusals(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     `never_learned` are fields that every call sends, whatever an earlier one was told. `relation` are the words of a refusal that is about
     how fields go together, `forced_tool` those of one that is about a forced tool beside thinking, `everywhere` the names that any refusal
     may have in it, `roots` what may stand before the name of a field. `required_defaults` are the default fields of an operator, by dotted
-    paths, without which a provider that refuses them is not asked.
+    paths, without which a provider that refuses them is not asked; `required_for_vectors` are those of them that are about vectors too.
     """
 
     refusal: tuple[FieldRefusal, ...]
@@ -61,6 +61,7 @@ class FieldRefusals(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     everywhere: tuple[str, ...] = ()
     roots: tuple[str, ...] = ()
     required_defaults: tuple[str, ...] = ()
+    required_for_vectors: tuple[str, ...] = ()
 
     def is_about_relation(self, said: str) -> bool:
         """Whether a refusal is about how fields go together."""

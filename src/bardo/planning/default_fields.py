@@ -6,7 +6,7 @@ byte stays as it is. What bardo writes itself is refused when the configuration 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from math import isfinite
 from typing import Any
@@ -15,16 +15,17 @@ import msgspec
 
 from bardo.catalog.field_refusals import builtin_field_refusals
 from bardo.catalog.forms import WireForm, builtin_forms
-from bardo.catalog.fragments import leaves
+from bardo.catalog.fragments import leaves, merge_fields
 from bardo.catalog.matching import matches_any, plain_id
 from bardo.catalog.rows import DialectName, ProviderRow
 from bardo.dialects import dialect
 from bardo.dialects.shared.json_values import encode_json
+from bardo.dialects.shared.losses import nested
 from bardo.planning.forwarded import with_fields
 from bardo.planning.route import Target
 from bardo.values.blocks import TextBlock
 from bardo.values.degradation import Degradation
-from bardo.values.errors import InvalidRequest
+from bardo.values.errors import InvalidRequest, RequiredFieldRefused
 from bardo.values.request import BardoOptions, Message, OutputFormat, Request, Tool, ToolChoice
 from bardo.values.secrets import looks_like_key
 from bardo.values.wire import WireRequest
@@ -39,13 +40,22 @@ _FRAGMENTS = tuple(name for name in WireForm.__struct_fields__ if name not in ("
 
 
 def with_default_fields(
-    wire: WireRequest, target: Target, options: BardoOptions
+    wire: WireRequest, target: Target, options: BardoOptions, *, for_vectors: bool = False
 ) -> tuple[WireRequest, tuple[Degradation, ...]]:
     """Return the request with the operator's fields that its body lacks, and what is to be told of them.
 
-    Those of an alias go before those of a model, and these before those of a provider.
+    Those of an alias go before those of a model, and these before those of a provider. A request for vectors gets those alone without which
+    the target is not asked.
     """
     fields, lost = _fields_of(target, options)
+    if for_vectors:
+        required = target.provider.required_body
+        if required is None:
+            required = builtin_field_refusals().required_for_vectors
+        lost, given = (), [one for one in leaves(fields) if any(_is_within(one[0], path) for path in required)]
+        fields = {}
+        for path, value in given:
+            fields = merge_fields(fields, nested(path, value))
     if not fields:
         return wire, lost
     body = _split(wire.body)
@@ -97,20 +107,34 @@ def without_refused_defaults(
     return tuple(own), (*sent, *refused)
 
 
-def required_default(path: str, defaults: tuple[Degradation, ...], target: Target, options: BardoOptions) -> str:
-    """Return the default field that a body lacks without `path`, where the target is not asked without it; empty where it lacks none.
+def required_default(path: str, defaults: Iterable[Degradation], target: Target, options: BardoOptions) -> str:
+    """Return the default field that a body lacks without `path`, where the target is not asked without it; empty where it lacks none."""
+    required = required_defaults(defaults, target, options)
+    return next((leaf for leaf in required if _is_within(leaf, path) or _is_within(path, leaf)), "")
 
-    `defaults` are what is told of the fields that were added. Those that are required are the provider's `required_body`, or else those
-    of the catalog.
+
+def required_defaults(defaults: Iterable[Degradation], target: Target, options: BardoOptions) -> list[str]:
+    """Return those of the default fields without which a target is not asked. `defaults` are what is told of the fields that were added.
+
+    They are the provider's `required_body`, or else those of the catalog.
     """
     named = target.provider.required_body
     required = builtin_field_refusals().required_defaults if named is None else named
     added = [one.what for one in defaults if one.why == _ADDED]
-    for leaf, _ in leaves(_fields_of(target, options)[0]) if required and added else ():
-        lost = _is_within(leaf, path) or _is_within(path, leaf)
-        if lost and any(_is_within(leaf, one) for one in required) and any(_is_within(leaf, one) for one in added):
-            return leaf
-    return ""
+    return [
+        leaf
+        for leaf, _ in (leaves(_fields_of(target, options)[0]) if required and added else ())
+        if any(_is_within(leaf, one) for one in required) and any(_is_within(leaf, one) for one in added)
+    ]
+
+
+def refused_default(leaf: str, target: Target) -> RequiredFieldRefused:
+    """Return the error of a target that refuses a default field without which it is not asked."""
+    return RequiredFieldRefused(
+        f"{target.provider.id} refuses {leaf}, a default field of this gateway without which it is not asked",
+        hint="ask another model; the operator can leave the field out, or out of the provider's required_body",
+        param=leaf,
+    )
 
 
 def _is_within(path: str, other: str) -> bool:

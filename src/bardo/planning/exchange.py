@@ -14,7 +14,7 @@ import msgspec
 
 from bardo.catalog.endpoint_choice import RANKS, LossCounts, LossRank, loss_counts, names_missing_endpoint
 from bardo.planning.attempt import Attempt, EndpointChoice
-from bardo.planning.default_fields import required_default
+from bardo.planning.default_fields import refused_default, required_default
 from bardo.planning.knowledge import (
     BUILTIN,
     Knowledge,
@@ -42,7 +42,7 @@ from bardo.planning.typed_answer import refused_for_good, refused_forms
 from bardo.planning.workloads import with_effort_of_step
 from bardo.reasoning.replay import NOTHING, Recalled
 from bardo.values.degradation import Degradation
-from bardo.values.errors import BardoError, RequiredFieldRefused, Unsupported, UpstreamRefused
+from bardo.values.errors import BardoError, Unsupported, UpstreamRefused
 from bardo.values.request import Request
 
 _NO_METHOD = (405, 501)
@@ -325,11 +325,7 @@ def _attempt_that_heeds(
         return None
     required = required_default(field.path, attempt.degraded, attempt.target, decision.shaped.options)
     if required:
-        raise RequiredFieldRefused(
-            f"{attempt.target.provider.id} refuses {required}, a default field of this gateway without which it is not asked",
-            hint="ask another model; the operator can leave the field out, or out of the provider's required_body",
-            param=required,
-        )
+        raise refused_default(required, attempt.target)
     draft = msgspec.structs.replace(draft, refused_fields=(*draft.refused_fields, field))
     taught = (RejectedField(attempt.target, field, said),) if field.for_good else ()
     return attempt_of(msgspec.structs.replace(decision, draft=draft), taught)

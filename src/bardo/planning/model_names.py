@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
@@ -15,6 +15,7 @@ from bardo.catalog.rows import ProviderRow
 from bardo.planning.route import Provider, provider_before
 from bardo.routing.workloads import Workload
 from bardo.values.errors import ConfigError
+from bardo.values.operations import EmbedRequest
 from bardo.values.request import EFFORTS, Effort, ReasoningPolicy, Request
 
 Amount = Effort | Literal["off"]
@@ -190,7 +191,10 @@ def with_display(request: Request, found: ResolvedModel, rules: Sequence[Thinkin
     return msgspec.structs.replace(request, options=options)
 
 
-def with_alias_fields(request: Request, found: ResolvedModel) -> Request:
+Asked = TypeVar("Asked", bound=Request | EmbedRequest)
+
+
+def with_alias_fields(request: Asked, found: ResolvedModel) -> Asked:
     """Return the request with the fields that its aliases add to bodies for their model; the client's own name goes first."""
     fields: Mapping[str, Any] = {}
     for alias in reversed(found.steps):

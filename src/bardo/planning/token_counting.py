@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
+import msgspec
+
+from bardo.catalog.fragments import leaves
 from bardo.dialects import dialect
 from bardo.dialects.shared.dialect import CountForm
+from bardo.planning.default_fields import required_defaults
 from bardo.planning.exchange import first_attempt
 from bardo.planning.knowledge import Knowledge
 from bardo.planning.route import Target
@@ -33,6 +37,11 @@ def count_attempt(request: Request, target: Target, knowledge: Knowledge) -> Una
         return _estimated(request, target, f"{target.provider.id} counts no tokens")
     planned = first_attempt(request, (target,), knowledge=knowledge)
     wire = form.encode_request(planned.wire, target.model)
+    if required := required_defaults(planned.degraded, target, request.options):
+        sent = [f".{path}" for path, _ in leaves(msgspec.json.decode(wire.body))]
+        if left := [one for one in required if not any(path.endswith(f".{one}") for path in sent)]:
+            # The prompt goes to nobody without what the operator says of who reads it.
+            return _estimated(request, target, f"{target.provider.id} counts no tokens under {', '.join(left)}")
 
     def decode(replies: Sequence[WholeReply]) -> TokenCount:
         return _counted(form, replies[0], target, planned.degraded)

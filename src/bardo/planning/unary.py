@@ -18,12 +18,13 @@ from bardo.dialects import dialect
 from bardo.dialects.openai_responses.compaction import compaction_wire, read_compacted
 from bardo.dialects.shared.dialect import EmbeddingForm, decode_body
 from bardo.dialects.shared.json_values import WrongShape
+from bardo.planning.default_fields import refused_default, required_default, with_default_fields
 from bardo.planning.exchange import first_attempt
 from bardo.planning.knowledge import Knowledge
-from bardo.planning.refusals import moves_on
+from bardo.planning.refusals import ProviderWords, moves_on, refused_field
 from bardo.planning.route import Target, target_names
 from bardo.values.degradation import Degradation, distinct
-from bardo.values.errors import BardoError, MalformedReply, Unsupported
+from bardo.values.errors import BardoError, MalformedReply, Unsupported, UpstreamRefused
 from bardo.values.operations import CompactedConversation, Embeddings, EmbedRequest, base64_of
 from bardo.values.request import Request
 from bardo.values.usage import Usage, estimate_tokens
@@ -92,7 +93,13 @@ def unary_attempts(targets: Sequence[Target], plan: Plan[Result]) -> Course[Resu
             failed = (*failed, (own, problem.message))
             continue
         failure = yield attempt, lost
-        again = None if failure is None else attempt.fallback(failure)
+        try:
+            again = None if failure is None else attempt.fallback(failure)
+        except Unsupported as problem:
+            if target is targets[-1]:
+                raise
+            failed = (*failed, (own, problem.message))
+            continue
         if again is not None:
             failure = yield again, lost
         if failure is None or not moves_on(failure):
@@ -106,14 +113,27 @@ def embed_attempt(request: EmbedRequest, target: Target) -> UnaryAttempt[Embeddi
     asked = msgspec.structs.replace(request, model=target.model)
     asked, lost = _with_dimensions_it_takes(asked, endpoint, target)
     batches = _batches(asked, endpoint)
-    wires = tuple(form.encode_request(batch, endpoint) for batch in batches)
-    degraded = distinct((*lost, *(one for wire in wires for one in wire.degraded)))
+    made = [
+        with_default_fields(form.encode_request(batch, endpoint), target, request.options, for_vectors=True)
+        for batch in batches
+    ]
+    wires, defaults = tuple([wire for wire, _ in made]), made[0][1]
+    degraded = distinct((*lost, *(one for wire in wires for one in wire.degraded), *defaults))
 
     def decode(replies: Sequence[WholeReply]) -> Embeddings:
         parts = [_part(form, reply, batch, target) for reply, batch in zip(replies, batches, strict=True)]
         return _joined(parts, asked, target, degraded)
 
-    return UnaryAttempt(target=target, wires=wires, decode=decode, dialect=endpoint.dialect, degraded=degraded)
+    def refused(failure: BardoError) -> None:
+        """Raise RequiredFieldRefused where it is a field of the operator's that the target refuses."""
+        if defaults and isinstance(failure, UpstreamRefused):
+            field = refused_field(ProviderWords(failure, wires[0].body), failure)
+            if field is not None and (leaf := required_default(field.path, defaults, target, request.options)):
+                raise refused_default(leaf, target)
+
+    return UnaryAttempt(
+        target=target, wires=wires, decode=decode, dialect=endpoint.dialect, degraded=degraded, fallback=refused
+    )
 
 
 def _endpoint(target: Target) -> tuple[EmbedEndpoint, EmbeddingForm]:

@@ -344,3 +344,13 @@ def test_a_fault_in_the_models_name_befalls_vectors_too(town: House, model: str)
 def test_a_length_that_no_vector_has_is_refused(town: House, model: str, size: int) -> None:
     refused = post(town, "/v1/embeddings", {"model": model, "input": "x", "dimensions": size})
     assert refused.status == 400
+
+
+def test_the_fields_of_an_alias_on_privacy_go_with_requests_for_vectors() -> None:
+    alias = 'embedder = { model = "vllm/BAAI/bge-m3", extra_body = { seed = 1, provider = { zdr = true } } }'
+    with house([Simulator("vllm")], toml=f"[aliases]\n{alias}\n") as running:
+        reply = request(running.address, "POST", "/v1/embeddings", {"model": "embedder", "input": TEXTS})
+        [sent] = [one.body for one in running.arrived("vllm") if one.path.endswith("/embeddings")]
+    assert reply.status == 200
+    assert sent == {"model": "BAAI/bge-m3", "input": TEXTS, "provider": {"zdr": True}}
+    assert "provider" in reply.headers["x-bardo-degraded"]
