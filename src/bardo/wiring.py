@@ -484,7 +484,7 @@ def _assembled(
         payments=lasting.payments,
         gate=None if accounts is None else CallGate(accounts, prices, settings.budgets, clock=time.time),
         provider_ids=lasting.provider_ids if accounts is not None and for_clients else None,
-        agent=open_agent(settings, directory, lasting.health, environment) if settings.golem.enabled else None,
+        agent=open_agent(settings, directory, lasting.health, environment, log=log) if settings.golem.enabled else None,
         episodes=lasting.episodes,
         telemetry=lasting.telemetry,
         pipeline=lambda host: Pipeline.of(
@@ -610,9 +610,10 @@ def open_agent(
     health: HealthKeeper,
     environment: Mapping[str, str] | None = None,
     *,
+    log: LogWriter | None = None,
     clock: Callable[[], float] = time.time,
 ) -> AgentCalls:
-    """Return what settles the calls of the agent. Nothing is opened before it is used."""
+    """Return what settles the calls of the agent. Nothing is opened before it is used. `log` takes the rows of calls, or is None."""
     # Read only where somebody has such an agent.
     from bardo.services.accounts.agent_calls import AgentCalls, DaySpending, SessionSteps
 
@@ -623,7 +624,7 @@ def open_agent(
         settings.inference.caching.prompt_cache_key_prefix,
         directory,
         health.balances,
-        DaySpending(path, clock),
+        DaySpending(path, clock, lambda: 0 if log is None else log.waiting),
         SessionSteps(Path(shared) / "agent_steps.db" if shared else None, clock),
         clock=clock,
     )

@@ -524,3 +524,26 @@ def test_a_call_is_cut_at_the_attempt_that_is_being_opened_and_not_at_one_that_f
 
     run(work)
     assert [row.error_class for row in bench.rows] == ["OverBudget"]
+
+
+def test_a_call_that_is_cut_before_the_head_of_its_reply_ends_with_that() -> None:
+    waits, gate = Awaited(), WatchingGate()
+
+    async def answer() -> FakeReply:
+        await waits.wait()
+        return FakeReply(headers=SSE, chunks=[*STREAM, DONE])
+
+    bench = Bench({"one": cast("FakeReply", answer())})
+    services = replace(bench.services, gate=cast("CallGate", gate))
+
+    async def work() -> None:
+        opening = asyncio.ensure_future(open_call(services, request(), account=Account(id="key_1")))
+        await waits.reached.wait()
+        gate.live.cut(OverBudget("the budget is spent", limit="usd_per_day"))
+        waits.set()
+        with pytest.raises(OverBudget):
+            await opening
+
+    run(work)
+    assert [row.error_class for row in bench.rows] == ["OverBudget"]
+    assert bench.transport.abandoned

@@ -312,6 +312,9 @@ class UpstreamReply:
         to be shown, and UpstreamTimeout for one that goes on without a word of the model for longer than a head may take.
         """
         assert self._reply is not None
+        if self._cut is not None:
+            self._health.left()
+            raise self._cut
         self._chunks, attempt = self._reply.chunks(), self.attempt
         self._forwarding = Forwarding(
             reader, forward=self.forward, withhold_usage=attempt.withhold_usage, hold_end=hold_end
@@ -503,8 +506,8 @@ class UpstreamReply:
         offer_pieces(take)
 
     def cut(self, error: BardoError) -> None:
-        """End a stream with an error, and hang up: nothing more of it is read."""
-        if self._chunks is None or self._cut is not None:
+        """End a stream with an error, and hang up: nothing more of it is read. One whose head has not come ends with that."""
+        if self._cut is not None:
             return
         self._cut = error
         # Replies over direct connections can be ended while another task waits for their next piece; others end with it.

@@ -83,6 +83,26 @@ def test_a_call_that_ended_before_the_log_was_first_read_counts_once(tmp_path: P
     spending.close()
 
 
+def test_what_the_log_does_not_have_yet_counts_beside_what_others_spent(tmp_path: Path) -> None:
+    path, now, waiting = tmp_path / "log.db", [NOON], [0]
+    _write(path, row(1, 100))
+    spending = DaySpending(path, lambda: now[0], lambda: waiting[0])
+    spending.note(row(2, 30))
+    waiting[0] = 1
+    assert spent(spending) == {KEY: 130}, "it ended before the log was first read"
+    _write(path, row(2, 30), row(3, 50))
+    waiting[0] = 0
+    now[0] += 2
+    spending.note(row(4, 7))
+    waiting[0] = 1
+    assert spent(spending) == {KEY: 187}, "another worker has spent meanwhile"
+    _write(path, row(4, 7))
+    waiting[0] = 0
+    now[0] += 2
+    assert spent(spending) == {KEY: 187}
+    spending.close()
+
+
 def test_a_log_that_cannot_be_read_leaves_what_this_process_knows(tmp_path: Path) -> None:
     spending = DaySpending(tmp_path / "none.db", lambda: NOON)
     spending.note(row(1, 5))

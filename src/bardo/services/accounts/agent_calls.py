@@ -11,7 +11,7 @@ import logging
 import sqlite3
 import threading
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from bardo.adapters.stores.log.reader import LogReader
 
 _SECONDS = 1.0
+_MOST_UNREAD = 100_000
 
 
 class SpendKey(NamedTuple):
@@ -78,29 +79,37 @@ class DaySpending:
     """The nano-dollars of today. `path` is the log's place, or None if there is none; `clock` gives Unix time.
 
     They are sums by key, subsystem and provider. A day is one of UTC. The log is read at most once a second, and has the calls of other
-    workers and of earlier processes; until it has a call of this process, that call counts by itself.
+    workers and of earlier processes; until it has a call of this process, that call counts by itself. `waiting` returns how many of the
+    latest rows the log does not have yet.
     """
 
-    def __init__(self, path: Path | str | None, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, path: Path | str | None, clock: Callable[[], float] = time.time, waiting: Callable[[], int] = lambda: 0
+    ) -> None:
         self._path = path
         self._clock = clock
+        self._waiting = waiting
         self._day = -1
-        self._own: dict[SpendKey, int] = {}
-        self._at_first: dict[SpendKey, int] | None = None
-        self._latest: Mapping[SpendKey, int] = {}
+        self._rows = 0
+        self._own: Counter[SpendKey] = Counter()
+        # Where the log cannot be read for so long, what is forgotten here first is counted twice later rather than not at all.
+        self._unread: deque[tuple[int, SpendKey, int]] = deque(maxlen=_MOST_UNREAD)
+        self._logged: Mapping[SpendKey, int] = {}
         self._read_at = -_SECONDS
         self._reader: LogReader | None = None
         self._lock = threading.Lock()
         self._reading: asyncio.Lock | None = None
 
     def note(self, row: LogRow) -> None:
-        """Count a call that has ended."""
+        """Count a call that has ended, before the log is given its row."""
         self._begin_day()
+        self._rows += 1
         # What is known of a cost that is not known as a whole is spent too.
         nanos = row.cost_nanos if row.cost_nanos is not None else sum((row.cost_parts or {}).values())
         if row.subsystem and nanos and int(row.started_at // SECONDS_PER_DAY) == self._day:
             key = SpendKey(row.key_id or "", row.subsystem, row.provider)
-            self._own[key] = self._own.get(key, 0) + nanos
+            self._own[key] += nanos
+            self._unread.append((self._rows, key, nanos))
 
     async def of_key(self, key_id: str) -> dict[SpendKey, int]:
         """Return what was spent today with a key; an empty id is that of calls without one."""
@@ -110,13 +119,9 @@ class DaySpending:
             async with self._reading:
                 if self._clock() - self._read_at >= _SECONDS:
                     await self._read()
-        first = self._at_first or {}
-        known = {key: first.get(key, 0) + nanos for key, nanos in self._own.items()}
-        every = {**dict.fromkeys(self._latest, 0), **known}
-        # The log holds calls of others; this process knows its own before the log does.
         return {
-            key: max(nanos, self._latest.get(key, 0), first.get(key, 0))
-            for key, nanos in every.items()
+            key: self._logged.get(key, 0) + self._own[key]
+            for key in {**self._logged, **self._own}
             if key.key_id == key_id
         }
 
@@ -130,10 +135,14 @@ class DaySpending:
     def _begin_day(self) -> None:
         day = int(self._clock() // SECONDS_PER_DAY)
         if day != self._day:
-            self._day, self._own, self._at_first, self._latest, self._read_at = day, {}, None, {}, -_SECONDS
+            self._day, self._logged, self._read_at = day, {}, -_SECONDS
+            self._own.clear()
+            self._unread.clear()
 
     async def _read(self) -> None:
         day, self._read_at = self._day, self._clock()
+        # What the log has before it is read is in its sums.
+        stored = self._rows - self._waiting()
         try:
             found = await asyncio.to_thread(self._sums, day)
         except OperatorError as problem:
@@ -141,10 +150,10 @@ class DaySpending:
             return
         if day != self._day:
             return
-        if self._at_first is None:
-            # Calls of this process may be in the log already.
-            self._at_first = {key: max(0, nanos - self._own.get(key, 0)) for key, nanos in found.items()}
-        self._latest = found
+        self._logged = found
+        while self._unread and self._unread[0][0] <= stored:
+            _, key, nanos = self._unread.popleft()
+            self._own[key] -= nanos
 
     def _sums(self, day: int) -> dict[SpendKey, int]:
         from bardo.adapters.stores.log.reader import LogReader
