@@ -136,7 +136,8 @@ class Server:
         while not self._leaving.is_set():
             state.renew_date()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._leaving.wait(), _TICK_SECONDS)
+                async with asyncio.timeout(_TICK_SECONDS):
+                    await self._leaving.wait()
         server.close()
         await self._end_connections(state)
         await lifespan.stop()

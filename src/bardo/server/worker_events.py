@@ -82,7 +82,8 @@ class WorkerEvents:
     async def connected(self) -> None:
         """Wait until each other worker tells what happens in it, but not long."""
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._connected.wait(), LOOK_SECONDS)
+            async with asyncio.timeout(LOOK_SECONDS):
+                await self._connected.wait()
 
     async def _look(self) -> None:
         """Keep a connection to each other worker, until this task is cancelled."""

@@ -102,7 +102,8 @@ class HealthSharing:
                 _log.exception("a mistake in bardo, while the health of providers was shared")
             await asyncio.sleep(_LEAST_PAUSE)
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._woken.wait(), EXCHANGE_SECONDS - _LEAST_PAUSE)
+                async with asyncio.timeout(EXCHANGE_SECONDS - _LEAST_PAUSE):
+                    await self._woken.wait()
             self._woken.clear()
 
     async def _tell_last(self) -> None:

@@ -349,7 +349,8 @@ class _Top:
                 self._draw(live)
                 self._due.clear()
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._due.wait(), _DRAWN_EVERY)
+                    async with asyncio.timeout(_DRAWN_EVERY):
+                        await self._due.wait()
 
     def _draw(self, live: Live) -> None:
         from rich.console import Group

@@ -150,7 +150,8 @@ class ReloadingGateway:
     async def _ends_within(self, seconds: float) -> bool:
         """Return whether the gateway ends before that time is over."""
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._ending.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await self._ending.wait()
         return self._ending.is_set()
 
     def _begin(self, work: Coroutine[object, object, object]) -> None:

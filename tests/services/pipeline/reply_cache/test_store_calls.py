@@ -75,6 +75,30 @@ def test_a_store_that_fails_rests_and_is_asked_again(caplog: pytest.LogCaptureFi
     assert "secret" not in str(said)
 
 
+@pytest.mark.parametrize("turns", range(6))
+def test_a_call_that_is_cancelled_as_the_store_answers_ends(turns: int) -> None:
+    answered = threading.Event()
+
+    def ask(store: ReplyStore) -> bool:
+        answered.set()
+        return True
+
+    async def check(calls: StoreCalls[ReplyStore]) -> None:
+        asking = asyncio.create_task(calls.ask(ask, PATIENCE))
+        while not answered.is_set():  # noqa: ASYNC110 - set in a thread, and each turn of the loop counts
+            await asyncio.sleep(0)
+        # The answer takes some turns of the loop to the call: in one of them it is there, and the call is not back yet.
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        was_over = asking.done()
+        asking.cancel()
+        await asyncio.wait([asking])
+        assert asking.cancelled() != was_over
+
+    with calls_of(MemoryReplies, Watch()) as calls:
+        run(check(calls))
+
+
 def test_a_store_that_takes_too_long_is_passed_over() -> None:
     goes_on = threading.Event()
 

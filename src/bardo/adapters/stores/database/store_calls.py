@@ -85,7 +85,8 @@ class StoreCalls(Generic[Store]):
         loop = asyncio.get_running_loop()
         running.add_done_callback(lambda _: _tell(loop, self._note_done))
         try:
-            found = await asyncio.wait_for(asyncio.wrap_future(running), seconds)
+            async with asyncio.timeout(seconds):
+                found = await asyncio.wrap_future(running)
         except TimeoutError:
             if self._store is None and self._watch() - self._opened_from < _SECONDS_TO_OPEN:
                 return None  # It is being opened, which loads packages: no reason to leave it alone.

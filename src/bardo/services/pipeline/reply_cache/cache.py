@@ -61,7 +61,8 @@ class Flights:
             if flight.loop is not asyncio.get_running_loop() or now >= until:
                 return False
             try:
-                found = await asyncio.wait_for(asyncio.shield(self._reply(key, flight)), min(until, flight.until) - now)
+                async with asyncio.timeout(min(until, flight.until) - now):
+                    found = await asyncio.shield(self._reply(key, flight))
             except TimeoutError:
                 return False
             if found is not None:
