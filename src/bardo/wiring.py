@@ -104,14 +104,7 @@ if TYPE_CHECKING:
     from bardo.services.telemetry.telemetry import Telemetry
 
 # What the HTTP client loads with its first call, JSON Schema, JSON repair, and names of hosts that are not ASCII.
-_MODULES = (
-    "httptools",
-    "aiohappyeyeballs",
-    "jsonschema_rs",
-    "json_repair",
-    "encodings.idna",
-    "unicodedata",
-)
+_MODULES = ("httptools", "aiohappyeyeballs", "jsonschema_rs", "json_repair", "encodings.idna", "unicodedata")
 _TABLES: tuple[Callable[[], object], ...] = (
     builtin,
     builtin_adapters,

@@ -27,13 +27,7 @@ from bardo.planning.planner import asked_again, continued
 from bardo.planning.route import Target
 from bardo.replies.citations import SearchWeb
 from bardo.replies.kept_budget import ContinueThought
-from bardo.replies.own_calls import (
-    ContinueWithResults,
-    HiddenTurns,
-    OwnCallStage,
-    argument_failures,
-    with_origin,
-)
+from bardo.replies.own_calls import ContinueWithResults, HiddenTurns, OwnCallStage, argument_failures, with_origin
 from bardo.replies.reply_reader import ReplyReader
 from bardo.replies.reply_stages import FoldStage
 from bardo.replies.typed_answer import RetryRequest, SlowWork
@@ -82,12 +76,7 @@ class AnswerStepRunner:
     """The attempt at a further reply that has not ended, what the replies before it used, and the further one before it."""
 
     def __init__(
-        self,
-        call: Call,
-        request: Request,
-        attempt: Attempt,
-        knowledge: Knowledge,
-        reader: ReplyReader,
+        self, call: Call, request: Request, attempt: Attempt, knowledge: Knowledge, reader: ReplyReader
     ) -> None:
         self._services = call.services
         self._call = call

@@ -14,14 +14,7 @@ from bardo.catalog.matching import matches_any, plain_id
 from bardo.catalog.models import builtin_models
 
 Fact = Literal[
-    "thinks",
-    "adaptive",
-    "low_effort",
-    "schema",
-    "tool_format",
-    "field:web_search",
-    "field:predicted_output",
-    "private",
+    "thinks", "adaptive", "low_effort", "schema", "tool_format", "field:web_search", "field:predicted_output", "private"
 ]
 """What other rows, an operator or the server itself say of a model: whether it thinks, decides itself how much, can be told to think
 little, is held to a JSON Schema, writes tool calls in a known form, takes a field of a profile (profile_fields.toml), or is run by a
@@ -64,11 +57,7 @@ class Features(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         return tuple([row.name for row in self.feature])
 
     def of(
-        self,
-        provider: str,
-        names: Collection[str],
-        facts: Collection[Fact],
-        said: Mapping[str, bool] = {},
+        self, provider: str, names: Collection[str], facts: Collection[Fact], said: Mapping[str, bool] = {}
     ) -> frozenset[str]:
         """Return what a model can do at a provider.
 

@@ -81,11 +81,7 @@ def _estimated(request: Request, target: Target, why: str) -> UnaryAttempt[Token
         input_tokens=count, approx=True, provider=target.provider.id, model=target.model, degraded=degraded
     )
     return UnaryAttempt(
-        target=target,
-        wires=(),
-        decode=lambda _: result,
-        dialect=target.provider.row.dialect,
-        degraded=degraded,
+        target=target, wires=(), decode=lambda _: result, dialect=target.provider.row.dialect, degraded=degraded
     )
 
 

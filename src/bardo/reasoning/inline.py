@@ -14,16 +14,7 @@ from bardo.reasoning.registry import find_format
 from bardo.reasoning.splitter import Segment
 from bardo.reasoning.undecided import UndecidedSplitter, can_be_undecided
 from bardo.values.degradation import Degradation
-from bardo.values.events import (
-    ContentChunk,
-    Degraded,
-    EmptyThought,
-    Event,
-    Finish,
-    ThinkChunk,
-    ThinkEnd,
-    ThinkStart,
-)
+from bardo.values.events import ContentChunk, Degraded, EmptyThought, Event, Finish, ThinkChunk, ThinkEnd, ThinkStart
 from bardo.values.separation import SeparatedChoice, Separation
 
 TAGS = "think-tags"

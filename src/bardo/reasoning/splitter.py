@@ -120,10 +120,7 @@ def _calling(row: ReasoningFormat, closing: Moves) -> dict[str, Phase]:
         return {}
     resuming = {end: Move("resumed", "left") for end in spellings(row.call_end)}
     ends = {end: Move("after") for end in row.ends}
-    return {
-        "calling": content({**ends, **resuming}),
-        "resumed": reasoning(closing, settles="inside", quiet=True),
-    }
+    return {"calling": content({**ends, **resuming}), "resumed": reasoning(closing, settles="inside", quiet=True)}
 
 
 SUFFIX = re.compile(r":[\w-]+>$")
@@ -184,12 +181,7 @@ def message_phases(row: ReasoningFormat) -> Phases:
 
 
 def _contents(
-    row: ReasoningFormat,
-    grammar: Grammar,
-    ends: Collection[str],
-    *,
-    family: str,
-    header_of_reasoning: Move | None,
+    row: ReasoningFormat, grammar: Grammar, ends: Collection[str], *, family: str, header_of_reasoning: Move | None
 ) -> dict[str, Phase]:
     outside, answer, call = f"{family}outside", f"{family}answer", f"{family}call"
 
@@ -280,10 +272,7 @@ def _harmony(after_token: tuple[Part, ...] = ()) -> Grammar:
     channels = (*_ONE_CHANNEL, OptionalParts(_ONE_CHANNEL), _CONSTRAIN, "<|message|>", *after_token)
     optional_channels = OptionalParts((*_ONE_CHANNEL, OptionalParts(_ONE_CHANNEL)))
     return Grammar(
-        headers=(
-            channels,
-            ("<|start|>", *after_token, "assistant", _LINE, optional_channels, *channels[3:]),
-        ),
+        headers=(channels, ("<|start|>", *after_token, "assistant", _LINE, optional_channels, *channels[3:])),
         leads=(
             (" to=", _TO, *channels),
             ("to=", _TO, *channels),

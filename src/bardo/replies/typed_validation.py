@@ -272,14 +272,7 @@ class Continuation:
         return ()
 
 
-_COUNTS = (
-    "input_tokens",
-    "output_tokens",
-    "reasoning_tokens",
-    "cached_input_tokens",
-    "cache_write_tokens",
-    "cost_usd",
-)
+_COUNTS = ("input_tokens", "output_tokens", "reasoning_tokens", "cached_input_tokens", "cache_write_tokens", "cost_usd")
 
 
 def added(spent: Usage, usage: Usage) -> Usage:

@@ -7,15 +7,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from bardo.dialects.anthropic_messages.request_in import decode_request
-from bardo.dialects.shared.dialect import (
-    CountForm,
-    ModelsForm,
-    count_of,
-    page_size,
-    place_of,
-    route_fields,
-    with_bardo,
-)
+from bardo.dialects.shared.dialect import CountForm, ModelsForm, count_of, page_size, place_of, route_fields, with_bardo
 from bardo.dialects.shared.json_values import JsonObject, encode_json
 from bardo.values.operations import ModelInfo, TokenCount
 from bardo.values.wire import WireRequest

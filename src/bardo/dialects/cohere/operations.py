@@ -47,11 +47,7 @@ def encode_request(request: EmbedRequest, endpoint: EmbedEndpoint) -> WireReques
 def encode_texts(request: EmbedRequest) -> tuple[JsonObject, tuple[Degradation, ...]]:
     """Return a body without the model, and what it does not say: Bedrock takes the same. Raises Unsupported."""
     kind, changed = _input_type(request.task)
-    body: JsonObject = {
-        "texts": texts_of(request, "Cohere"),
-        "input_type": kind,
-        "embedding_types": ["float"],
-    }
+    body: JsonObject = {"texts": texts_of(request, "Cohere"), "input_type": kind, "embedding_types": ["float"]}
     if request.dimensions is not None:
         body["output_dimension"] = request.dimensions
     if request.truncate is not None:
@@ -73,10 +69,7 @@ def decode_reply(body: JsonObject, headers: object) -> Embeddings:
     meta = body.get("meta")
     billed = meta.get("billed_units") if isinstance(meta, dict) else None
     tokens = billed.get("input_tokens") if isinstance(billed, dict) else None
-    return Embeddings(
-        vectors=decode_vectors(body),
-        usage=Usage(input_tokens=whole_number(tokens), raw=meta),
-    )
+    return Embeddings(vectors=decode_vectors(body), usage=Usage(input_tokens=whole_number(tokens), raw=meta))
 
 
 def decode_vectors(body: JsonObject) -> tuple[list[float], ...]:

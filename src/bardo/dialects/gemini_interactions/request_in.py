@@ -194,12 +194,7 @@ def _mode(word: str) -> Literal["auto", "none", "required"]:
 def _tool(tool: wire.Function | Unknown) -> Tool:
     if isinstance(tool, Unknown):
         return Tool(name=tool.whole.value["type"], carried=Carried(NAME, tool.whole.value), hosted=True)
-    return Tool(
-        name=tool.name,
-        description=tool.description or "",
-        schema=tool.parameters,
-        carried=carried(tool, NAME),
-    )
+    return Tool(name=tool.name, description=tool.description or "", schema=tool.parameters, carried=carried(tool, NAME))
 
 
 def _system(text: str | None) -> tuple[Message, ...]:
@@ -328,10 +323,7 @@ def _medium(part: wire.Medium) -> ResultPart:
         case wire.Image() | wire.Document() if part.data or part.uri:
             block = ImageBlock if isinstance(part, wire.Image) else DocumentBlock
             return block(
-                media_type=part.mime_type or "",
-                data=part.data or "",
-                url=part.uri or "",
-                carried=carried(part, NAME),
+                media_type=part.mime_type or "", data=part.data or "", url=part.uri or "", carried=carried(part, NAME)
             )
         case _:
             return UnknownBlock(NAME, part.whole.value if isinstance(part, Unknown) else as_it_came(part))

@@ -177,14 +177,7 @@ DECLARATION = Declaration(
     dialect=NAME,
     title=TITLE,
     needs_turn=True,
-    expresses=frozenset(
-        (
-            "document",
-            "document.source",
-            "tool_result.is_error",
-            "sampling.seed",
-        )
-    ),
+    expresses=frozenset(("document", "document.source", "tool_result.is_error", "sampling.seed")),
     lacks={
         **limitations(f"{TITLE} gives one answer", "choices", sent=1),
         **limitations(

@@ -11,14 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from bardo.dialects.openai_chat.wire import (
-    NAME,
-    ReplyCall,
-    ReplyCustom,
-    ReplyFunction,
-    ReplyMessage,
-    decode_states,
-)
+from bardo.dialects.openai_chat.wire import NAME, ReplyCall, ReplyCustom, ReplyFunction, ReplyMessage, decode_states
 from bardo.dialects.shared.json_values import JsonObject, as_text
 from bardo.dialects.shared.reply_structs import held
 from bardo.dialects.shared.structs import carried_fields

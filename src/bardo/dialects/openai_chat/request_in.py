@@ -53,10 +53,7 @@ _ROLES: dict[str, Role] = {
 _OF_MODEL = (
     "tool_calls", "function_call", "refusal", "reasoning_content", "reasoning", "reasoning_details", "thinking_blocks", "extra_content",
 )  # fmt: skip
-_MISPLACED = dict.fromkeys(_ROLES, (*_OF_MODEL, "tool_call_id")) | {
-    "assistant": ("tool_call_id",),
-    "tool": _OF_MODEL,
-}
+_MISPLACED = dict.fromkeys(_ROLES, (*_OF_MODEL, "tool_call_id")) | {"assistant": ("tool_call_id",), "tool": _OF_MODEL}
 """What is read in messages of other roles only."""
 _BESIDE = {role: attrgetter("name", "annotations", "audio", "others", *names) for role, names in _MISPLACED.items()}
 _KNOWN = frozenset(field.encode_name for field in msgspec.structs.fields(wire.Request)) - {OTHERS}

@@ -9,19 +9,11 @@ from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from bardo.dialects.openai_responses.functions import FreeInput, FunctionNames
-from bardo.dialects.openai_responses.wire import (
-    attach,
-    digest_of,
-    is_native,
-    made_id,
-    seal_thinking,
-)
+from bardo.dialects.openai_responses.wire import attach, digest_of, is_native, made_id, seal_thinking
 from bardo.dialects.shared.json_values import JsonObject, encode_json, input_of
 from bardo.dialects.shared.states import AFTER
 from bardo.streams.sse import encode_sse
-from bardo.values.blocks import (
-    Opaque,
-)
+from bardo.values.blocks import Opaque
 from bardo.values.fold import OpaqueStates
 
 

@@ -285,13 +285,7 @@ def _result_of(
 
 
 def _without_results(
-    message: Message,
-    at: tuple[int, int],
-    used: set[_Place],
-    moved: set[_Place],
-    losses: Losses,
-    *,
-    in_place: set[str],
+    message: Message, at: tuple[int, int], used: set[_Place], moved: set[_Place], losses: Losses, *, in_place: set[str]
 ) -> list[Message]:
     """Return a message without the results that stand behind their calls now, and those without a call as text."""
     if ToolResultBlock not in message.kinds:
@@ -423,10 +417,7 @@ def _with_model_between(messages: Sequence[Message], losses: Losses) -> list[Mes
         behind = bool(written) and ToolResultBlock in written[-1].kinds
         if message.role == "system" and (behind or (written and written[-1].role == "assistant")):
             losses.lose(
-                "messages.role",
-                "system",
-                "its templates take text of the system before the user's alone",
-                sent="user",
+                "messages.role", "system", "its templates take text of the system before the user's alone", sent="user"
             )
             message = Message("user", message.blocks)
         if behind and message.role == "user" and not results:

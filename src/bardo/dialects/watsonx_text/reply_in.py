@@ -22,16 +22,7 @@ from bardo.dialects.watsonx_text.wire import NAME, REASONS, UNFINISHED
 from bardo.streams.frames import Frame
 from bardo.values.degradation import Degradation
 from bardo.values.errors import BardoError, BrokenStream, MalformedReply, UpstreamRefused
-from bardo.values.events import (
-    ContentChunk,
-    Degraded,
-    Event,
-    Failed,
-    Finish,
-    ReplyFields,
-    ReplyStart,
-    UsageUpdate,
-)
+from bardo.values.events import ContentChunk, Degraded, Event, Failed, Finish, ReplyFields, ReplyStart, UsageUpdate
 from bardo.values.usage import Usage
 
 _COUNTS = ("input_token_count", "generated_token_count")

@@ -25,14 +25,7 @@ _SAMPLING = {
 DECLARATION = Declaration(
     dialect=NAME,
     title=TITLE,
-    expresses=frozenset(
-        (
-            "tool_result",
-            "sampling.top_k",
-            "sampling.repetition_penalty",
-            "sampling.seed",
-        )
-    ),
+    expresses=frozenset(("tool_result", "sampling.top_k", "sampling.repetition_penalty", "sampling.seed")),
     lacks={
         **limitations(
             f"{TITLE} has no such field",

@@ -19,23 +19,8 @@ import msgspec
 
 from bardo.catalog.replay import Binding, Reader, ReplayRules, builtin_replay
 from bardo.reasoning.replay.guard import OnChange, guard
-from bardo.reasoning.replay.keys import (
-    History,
-    TurnKeys,
-    digest,
-    joined_messages,
-    state_key,
-    states_of,
-    turns_of,
-)
-from bardo.reasoning.replay.memory import (
-    ReplyRecord,
-    TextRecord,
-    agrees,
-    assigned,
-    merged,
-    overruled,
-)
+from bardo.reasoning.replay.keys import History, TurnKeys, digest, joined_messages, state_key, states_of, turns_of
+from bardo.reasoning.replay.memory import ReplyRecord, TextRecord, agrees, assigned, merged, overruled
 from bardo.reasoning.replay.switch import Switch, lacks_thinking, open_loop, thoughtless
 from bardo.values.blocks import (
     Block,

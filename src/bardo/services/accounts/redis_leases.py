@@ -15,15 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, cast
 
-from bardo.accounting.limits import (
-    COUNTED_SECONDS,
-    WINDOWS,
-    LeasedUsage,
-    LeaseRequest,
-    LimitName,
-    Shortage,
-    is_counted,
-)
+from bardo.accounting.limits import COUNTED_SECONDS, WINDOWS, LeasedUsage, LeaseRequest, LimitName, Shortage, is_counted
 from bardo.adapters.stores.database.problems import DatabaseUnusable
 from bardo.adapters.stores.database.redis import connect_redis, redis_problems
 from bardo.services.accounts.leases import (
@@ -173,12 +165,7 @@ class RedisLeaseStore:
         return living
 
     def _store(
-        self,
-        rows: Sequence[Lease],
-        estimates: Sequence[Estimate],
-        now: float,
-        *,
-        read: tuple[str, _Rows] | None = None,
+        self, rows: Sequence[Lease], estimates: Sequence[Estimate], now: float, *, read: tuple[str, _Rows] | None = None
     ) -> list[int]:
         asked: dict[str, Any] = {
             "worker": self._worker,

@@ -54,12 +54,7 @@ def _chat(model: str, streamed: bool) -> dict[str, Any]:
 
 
 def _responses(model: str, streamed: bool) -> dict[str, Any]:
-    return {
-        "model": model,
-        "input": QUESTION,
-        "reasoning": {"effort": "low", "summary": "auto"},
-        "stream": streamed,
-    }
+    return {"model": model, "input": QUESTION, "reasoning": {"effort": "low", "summary": "auto"}, "stream": streamed}
 
 
 def _messages(model: str, streamed: bool) -> dict[str, Any]:
@@ -179,10 +174,7 @@ def _with_counts(row: Row, call: LogRow | None) -> Row:
     if call is None:
         return msgspec.structs.replace(row, problem=row.problem or "the call is not in the log")
     row = msgspec.structs.replace(
-        row,
-        visibility=call.visibility or "",
-        reasoning_tokens=call.reasoning_tokens,
-        tokens_approx=call.tokens_approx,
+        row, visibility=call.visibility or "", reasoning_tokens=call.reasoning_tokens, tokens_approx=call.tokens_approx
     )
     return msgspec.structs.replace(row, problem=row.problem or _fault_of(row))
 

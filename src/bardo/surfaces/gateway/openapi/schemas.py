@@ -380,20 +380,12 @@ REQUESTS: dict[str, Schema] = {
         bardo=_BARDO,
     ),
     "embed ollama embed": fields(
-        "model",
-        "input",
-        model=_MODEL,
-        input=_TEXTS,
-        truncate=_MAYBE_BOOLEAN,
-        dimensions=_COUNT,
-        bardo=_BARDO,
+        "model", "input", model=_MODEL, input=_TEXTS, truncate=_MAYBE_BOOLEAN, dimensions=_COUNT, bardo=_BARDO
     ),
     "embed ollama embeddings": fields("model", "prompt", model=_MODEL, prompt=STRING, bardo=_BARDO),
     "embed gemini embedContent": structure({**_EMBED_CONTENT, "bardo": _BARDO}, ("content",)),
     "embed gemini batchEmbedContents": fields(
-        "requests",
-        requests={**array(structure(_EMBED_CONTENT, ("content",))), "minItems": 1},
-        bardo=_BARDO,
+        "requests", requests={**array(structure(_EMBED_CONTENT, ("content",))), "minItems": 1}, bardo=_BARDO
     ),
     "count_tokens anthropic_messages": structure(_MESSAGES, ("model", "messages")),
     "count_tokens anthropic_messages cloud": structure({**_MESSAGES, **_CLOUD}, ("model", "messages")),
@@ -416,8 +408,7 @@ REQUESTS: dict[str, Schema] = {
     )
     | {"additionalProperties": False},
     "create_message_batch": fields(
-        "requests",
-        requests={**array(fields("custom_id", "params", custom_id=STRING, params=OBJECT)), "minItems": 1},
+        "requests", requests={**array(fields("custom_id", "params", custom_id=STRING, params=OBJECT)), "minItems": 1}
     ),
     "feedback": fields(
         "request_id",
@@ -432,10 +423,7 @@ REQUESTS: dict[str, Schema] = {
 """The bodies by the form of a route."""
 
 UPLOAD: Schema = fields(
-    "file",
-    "purpose",
-    file={"type": "string", "contentMediaType": "application/octet-stream"},
-    purpose=just("batch"),
+    "file", "purpose", file={"type": "string", "contentMediaType": "application/octet-stream"}, purpose=just("batch")
 )
 """The form of an upload."""
 
