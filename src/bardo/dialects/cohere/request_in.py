@@ -119,7 +119,7 @@ def _messages(messages: list[wire.Message]) -> tuple[Message, ...]:
 
 
 _ROLES: dict[str, Role] = {"system": "system", "user": "user", "assistant": "assistant", "tool": "user"}
-_MISPLACED = dict.fromkeys(_ROLES, ("tool_plan", "tool_calls", "tool_call_id"))
+_MISPLACED: dict[str, tuple[str, ...]] = dict.fromkeys(_ROLES, ("tool_plan", "tool_calls", "tool_call_id"))
 _MISPLACED |= {"assistant": ("tool_call_id",), "tool": ("tool_plan", "tool_calls")}
 """What is read in messages of other roles only."""
 

@@ -106,7 +106,7 @@ def _messages(messages: Sequence[wire.Message]) -> tuple[Message, ...]:
 
 
 _ROLES: dict[str, Role] = {"system": "system", "user": "user", "assistant": "assistant", "tool": "user"}
-_MISPLACED = dict.fromkeys(_ROLES, ("thinking", "tool_calls", "tool_name", "tool_call_id"))
+_MISPLACED: dict[str, tuple[str, ...]] = dict.fromkeys(_ROLES, ("thinking", "tool_calls", "tool_name", "tool_call_id"))
 _MISPLACED |= {"assistant": ("tool_name", "tool_call_id"), "tool": ("thinking", "tool_calls")}
 """What is read in messages of other roles only."""
 
