@@ -7,6 +7,7 @@ of the chunks of one answer are one message. Results are matched with calls by t
 from __future__ import annotations
 
 from collections import defaultdict, deque
+from operator import attrgetter
 from typing import Literal
 
 import msgspec
@@ -60,6 +61,7 @@ _MODES: dict[str, Literal["auto", "none", "required"]] = {
 }
 _DATA = ("function_call", "function_response", "text", "inline_data", "file_data")
 """What a part is made of."""
+_data_of = attrgetter(*_DATA)
 _JSON = "application/json"
 _AT = "generationConfig."
 _THINKING_AT = "generationConfig.thinkingConfig."
@@ -356,8 +358,9 @@ class _PartsReader:
         fields = carried_fields(part) or {}
         opaque: tuple[Opaque, ...] = ()
         sealed = False
-        if len(held := [name for name in _DATA if getattr(part, name) is not None]) > 1:
+        if _data_of(part).count(None) < len(_DATA) - 1:
             # Google takes one of them: the others are what only its own dialect can say.
+            held = [name for name in _DATA if getattr(part, name) is not None]
             held.remove("text" if part.thought and text is not None else held[0])
             fields |= {camel(name): as_it_came(value) for name in held if (value := getattr(part, name))}
             part = msgspec.structs.replace(part, **dict.fromkeys(held))

@@ -99,7 +99,10 @@ def carried_fields(struct: Wire, misplaced: tuple[str, ...] = ()) -> dict[str, A
 
     `misplaced` are fields which are read in other messages only: where they say something in this one, they are carried too.
     """
-    fields: dict[str, Any] = {name: as_it_came(value) for name in misplaced if (value := getattr(struct, name))}
+    fields: dict[str, Any] = {}
+    for name in misplaced:
+        if value := getattr(struct, name):
+            fields[name] = as_it_came(value)
     for name in struct.CARRIED:
         if (value := getattr(struct, name)) is not None:
             fields[name] = value

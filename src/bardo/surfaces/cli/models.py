@@ -34,13 +34,7 @@ from bardo.surfaces.render.wording import NOT_REPORTED
 from bardo.values.errors import InvalidRequest
 from bardo.values.operations import ModelInfo
 
-WithLists = Annotated[
-    bool,
-    typer.Option(
-        "--lists",
-        help="Ask providers for their lists of models first.",
-    ),
-]
+WithLists = Annotated[bool, typer.Option("--lists", help="Ask providers for their lists of models first.")]
 
 
 def providers_of(settings: Settings, *, with_lists: bool) -> list[Provider]:

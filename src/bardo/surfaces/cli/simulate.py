@@ -103,12 +103,7 @@ def configuration(entries: Sequence[ProviderEntry]) -> str:
 
 
 def _table(entry: ProviderEntry) -> str:
-    values = {
-        "id": entry.id,
-        "preset": entry.preset,
-        "base_url": entry.base_url,
-        "api_key_env": entry.api_key_env,
-    }
+    values = {"id": entry.id, "preset": entry.preset, "base_url": entry.base_url, "api_key_env": entry.api_key_env}
     return "\n".join(["[[providers]]", *(f'{key} = "{value}"' for key, value in values.items() if value)])
 
 
