@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from bardo.planning.typed_answer import AnswerPlan
 from bardo.replies.typed_answer import RetryRequest, SlowWork, TypedAnswer

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
@@ -328,8 +327,7 @@ class UnaryCall(Generic[Result]):
         return {"request_content": msgspec.json.encode(self.request.body or asked).decode()}
 
 
-@dataclass(frozen=True, slots=True)
-class UnaryAnswer(Generic[Result]):
+class UnaryAnswer(msgspec.Struct, Generic[Result], frozen=True):
     """What became of a call: its id, the attempt that was answered, and its result.
 
     `forwarded` is its body, where that may go on, and `layers` the receipts of the layers that worked on it.

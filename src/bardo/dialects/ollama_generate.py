@@ -6,7 +6,6 @@ Its client's request is decoded as the chat it stands for, and its reply has the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import msgspec
 
@@ -131,7 +130,7 @@ def encode_response(response: Response, request: Request) -> bytes:
     return as_completion(CHAT.encode_response(response, request))
 
 
-DIALECT = replace(
+DIALECT = msgspec.structs.replace(
     CHAT,
     name="ollama_generate",
     decode_request=decode_request,

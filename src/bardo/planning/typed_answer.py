@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from bardo.planning.route import Target
 from bardo.reasoning.control import ControlPlan
@@ -31,8 +32,7 @@ AnswerValidator = Callable[[Json], tuple[Failure, ...]]
 _ANY_OBJECT: dict[str, Any] = {"type": "object"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerPlan:
+class AnswerPlan(msgspec.Struct, frozen=True, kw_only=True):
     """How the answer of one attempt is asked for, and how it is read.
 
     `judge` is the caller's own schema, `request` the request as it is to be written. `as_asked`: it is the caller's own request, since the

@@ -7,7 +7,6 @@ what became of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar
 
 import msgspec
@@ -33,8 +32,7 @@ from bardo.values.wire import WireRequest
 Result = TypeVar("Result")
 
 
-@dataclass(frozen=True, slots=True)
-class WholeReply:
+class WholeReply(msgspec.Struct, frozen=True):
     """The body of a provider's whole reply, and its headers with names in lower case."""
 
     body: bytes
@@ -45,8 +43,7 @@ class WholeReply:
         return decode_body(self.body)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnaryAttempt(Generic[Result]):
+class UnaryAttempt(msgspec.Struct, Generic[Result], frozen=True, kw_only=True):
     """One try at one target.
 
     `wires` are sent one after the other; where there are none, bardo knows the answer itself. `decode` makes the result of the replies, and

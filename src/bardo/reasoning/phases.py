@@ -7,22 +7,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
+
+import msgspec
 
 NOWHERE = r"(?!)"
 
 
-@dataclass(frozen=True, slots=True)
-class MatchedText:
+class MatchedText(msgspec.Struct, frozen=True):
     """Text that a pattern fits. What fits must fit cut short as well, so the pattern is a possessive repetition."""
 
     pattern: str
 
 
-@dataclass(frozen=True, slots=True)
-class OptionalParts:
+class OptionalParts(msgspec.Struct, frozen=True):
     """Parts that may be missing."""
 
     parts: tuple[Part, ...]
@@ -100,8 +99,7 @@ def _node(stem: str, literals: list[str]) -> str:
     return "(?:" + "|".join([*_branches(stem, literals), r"\Z", *complete]) + ")"
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
+class Move(msgspec.Struct, frozen=True):
     """What a marker does: lead to a phase, and vanish from the text or stay in it."""
 
     to: str
@@ -118,8 +116,7 @@ class Move:
     """Whether a marker that a sentence only names does nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Phase:
+class Phase(msgspec.Struct, frozen=True):
     """One stretch of a reply: whether it is reasoning, and which markers count in it."""
 
     reasoning: bool

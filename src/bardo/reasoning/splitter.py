@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from types import MappingProxyType
 from typing import Literal
@@ -149,8 +148,7 @@ Kind = Literal["reasoning", "answer", "call"]
 MALFORMED = "a message header that could not be read was kept as text"
 
 
-@dataclass(frozen=True, slots=True)
-class Grammar:
+class Grammar(msgspec.Struct, frozen=True):
     """How a family writes the headers and ends of messages."""
 
     headers: tuple[Shape, ...]

@@ -6,7 +6,6 @@ The strict path takes microseconds. `read_closely` may take milliseconds for bro
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import msgspec
 from msgspec.structs import replace
@@ -50,8 +49,7 @@ _MAX_NAMES = 300
 _WITHOUT_VALUE = ("no_json", "refusal", "too_complex")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerText:
+class AnswerText(msgspec.Struct, frozen=True, kw_only=True):
     """What a model answered. `cut`: its reply may have ended in the middle of the answer. `plain`: no thinking can stand in the text.
 
     `end_known` False: the provider did not say why the reply ended.
@@ -64,8 +62,7 @@ class AnswerText:
     plain: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerReading:
+class AnswerReading(msgspec.Struct, frozen=True):
     """An answer that was read. `verbatim`: the text itself is the JSON the caller gets."""
 
     extraction: Extraction

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 from msgspec.structs import replace
 
 from bardo.structured.plan import StructuredPlan
@@ -15,8 +14,7 @@ from bardo.values.request import Message, OutputFormat, Request, Tool, ToolChoic
 _FIELD = "response_format"
 
 
-@dataclass(frozen=True, slots=True)
-class Applied:
+class Applied(msgspec.Struct, frozen=True):
     """A changed request and what the caller must know of it."""
 
     request: Request

@@ -6,7 +6,6 @@ Nothing is invented: a member without a valid default that must be there stays a
 from __future__ import annotations
 
 from copy import deepcopy
-from dataclasses import dataclass, field
 
 import msgspec
 
@@ -43,12 +42,11 @@ def with_defaults(extraction: Extraction, schema: JsonSchema | Checker) -> Extra
     )
 
 
-@dataclass(slots=True)
-class _DefaultFiller:
+class _DefaultFiller(msgspec.Struct):
     judge: Checker
     value: Json
-    defaulted: list[str] = field(default_factory=list)
-    dropped: list[str] = field(default_factory=list)
+    defaulted: list[str] = msgspec.field(default_factory=list)
+    dropped: list[str] = msgspec.field(default_factory=list)
 
     def conforms(self) -> bool:
         """Mend the value until it conforms, or there is nothing left to mend it with."""

@@ -7,8 +7,9 @@ caller asks for it. Time is linear in the text; `feed` also copies the container
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from bardo.structured.coercion import accepted_types, followed, items_of, may_conform, members_of
 from bardo.structured.extraction import Json, JsonSchema
@@ -24,8 +25,7 @@ _WORDS: dict[str, Json] = {"true": True, "false": False, "null": None, "NaN": No
 _State = Literal["seek", "value", "string", "token", "after", "colon", "done", "broken"]
 
 
-@dataclass(slots=True)
-class _Open:
+class _Open(msgspec.Struct):
     """A container that is not closed. `key` is the member being read, `fresh` that nothing stood in it yet."""
 
     value: dict[str, Json] | list[Json]

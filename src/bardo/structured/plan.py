@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -40,8 +39,7 @@ class Skipped(msgspec.Struct, frozen=True):
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StructuredPlan:
+class StructuredPlan(msgspec.Struct, frozen=True, kw_only=True):
     """How one target is asked for an answer in a schema. Plans are shared: nothing in one may be changed."""
 
     mode: Mode

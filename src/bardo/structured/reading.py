@@ -8,8 +8,9 @@ look ahead is bounded, so reading takes time linear in the text.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from bardo.structured.bounds import MAX_DEPTH
 from bardo.structured.extraction import Json
@@ -43,8 +44,7 @@ _STRING_GOES_ON = re.compile(r"[\"']\s{0,20}[,}\]]")
 _NO_ITEM = re.compile(r"\"[^\"\n]{0,200}\"\s{0,20}\w|'[^'\n]{0,200}'\s{0,20}\w")
 
 
-@dataclass(frozen=True, slots=True)
-class QuotedText:
+class QuotedText(msgspec.Struct, frozen=True):
     """A string's text from `start` to `stop`; reading goes on at `end`. `cut`: the text ended first. `unsure`: its end was guessed."""
 
     start: int
@@ -196,8 +196,7 @@ class NotData(Exception):
         self.position = position
 
 
-@dataclass(frozen=True, slots=True)
-class ParsedValue:
+class ParsedValue(msgspec.Struct, frozen=True):
     """A value and where it stood. `cut`: the text ended inside it: behind a complete value ("closers"), or anywhere else ("scalar").
 
     `strict`: it was JSON as it stood. `unsure`: closers or string ends had to be guessed. `bare`: an array holds words without quotes.

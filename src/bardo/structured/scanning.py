@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+
+import msgspec
 
 from bardo.structured.bounds import MAX_WORK
 from bardo.structured.extraction import Json
@@ -77,8 +78,7 @@ def _strict(text: str, start: int) -> ParsedValue | int:
     return ParsedValue(value, start, end, strict=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Scan:
+class Scan(msgspec.Struct, frozen=True):
     """What a text holds: values in order, the last one perhaps cut, and the brackets that began nothing readable.
 
     `exhausted`: the text asked for more work than it is worth, so that not all of it was seen.

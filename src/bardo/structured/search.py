@@ -6,7 +6,6 @@ import ast
 import re
 import tomllib
 from collections.abc import Container, Iterable, Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import SupportsIndex
 
@@ -287,8 +286,7 @@ def _is_json(value: Json) -> bool:
     return value is None or isinstance(value, str | int | float | bool)
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
+class _Line(msgspec.Struct, frozen=True):
     indent: int
     item: bool
     key: str | None
@@ -393,8 +391,7 @@ def may_answer(found: ParsedValue, plain: str, *, cut: bool) -> bool:
     return not in_sentence(found, plain) and (not cut or settled(found, plain))
 
 
-@dataclass(frozen=True, slots=True)
-class Search:
+class Search(msgspec.Struct, frozen=True):
     """The readings of one text, judged by one schema, the surest first."""
 
     judge: Checker

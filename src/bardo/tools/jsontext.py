@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import math
 import re
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
+
+import msgspec
 
 from bardo.tools.scanner import Give, Malformed, Reading, Scanner
 
@@ -27,8 +28,7 @@ _OPENS = "{["
 _CLOSES = {"}": "{", "]": "["}
 
 
-@dataclass(frozen=True, slots=True)
-class ValueEnd:
+class ValueEnd(msgspec.Struct, frozen=True):
     """How a value ended: at its own end or not, and what was wrong with it."""
 
     complete: bool
@@ -214,8 +214,7 @@ LISTED_ARGUMENT = Following(re.compile(r"\s*(?:\)\s*[\],]|\)\s*<|\]\s*<|,\s*(?:\
 _LONGEST_FOLLOWING = 300
 
 
-@dataclass(frozen=True, slots=True)
-class Notation:
+class Notation(msgspec.Struct, frozen=True):
     """How values are written: what quotes strings, whether backslashes escape in them, and whether keys may stand bare.
 
     `followers`: the characters that may follow a string; a quote before anything else is a part of the string. Empty where any quote

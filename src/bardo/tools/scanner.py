@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Generator, Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeVar
+
+import msgspec
 
 from bardo.tools.formats import ToolCallFormat
 from bardo.values.errors import InvalidRequest
@@ -19,8 +20,7 @@ from bardo.values.errors import InvalidRequest
 NOWHERE = re.compile(r"(?!)")
 
 
-@dataclass(frozen=True, slots=True)
-class Markers:
+class Markers(msgspec.Struct, frozen=True):
     """Two ways to look for the same markers."""
 
     growing: re.Pattern[str]
@@ -258,8 +258,7 @@ CALL_HOLES = {
 PARAMETER_HOLES = {"key", "value", "string", "type"}
 
 
-@dataclass(frozen=True, slots=True)
-class ShapeStep:
+class ShapeStep(msgspec.Struct, frozen=True):
     """One thing to read: a `literal` with its text, an `optional` group, or the hole that `kind` names."""
 
     kind: str
@@ -272,8 +271,7 @@ class ShapeStep:
 Shape = tuple[ShapeStep, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Shapes:
+class Shapes(msgspec.Struct, frozen=True):
     """A row, ready to read calls by."""
 
     calls: tuple[Shape, ...]

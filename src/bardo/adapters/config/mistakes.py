@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
-from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from types import MappingProxyType, UnionType
@@ -364,8 +363,7 @@ def _nested(source: str) -> ConfigError:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class TableRead(Generic[T]):
+class TableRead(msgspec.Struct, Generic[T], frozen=True):
     """A table as a value, without its keys in which a mistake was found: `wrong` names those. None if no value could be made."""
 
     value: T | None

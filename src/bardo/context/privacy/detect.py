@@ -7,11 +7,12 @@ import re
 import unicodedata
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import chain
 from types import ModuleType
 from typing import Any, NamedTuple
+
+import msgspec
 
 from bardo.catalog.layer_rows import PiiEntity, PiiPattern, iban_rows, phone_regions, pii_entities, top_level_domains
 from bardo.context.privacy import checks, national
@@ -309,8 +310,7 @@ def _is_valid(library: Any, number: str) -> bool:
         return False
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
+class _Plan(msgspec.Struct, frozen=True):
     """The numbers of a country code, as `is_valid_number` of the library tells them: `regions` are its countries, in its order.
 
     `prefix` is what may stand before a number, and `whole` the numbers from which it is not taken, where that would leave none.

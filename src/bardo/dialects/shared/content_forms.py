@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Literal, NamedTuple
 
@@ -43,8 +42,7 @@ class Citations(NamedTuple):
     lost: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class CitationForm:
+class CitationForm(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Where a dialect has citations: a field of a block, or of the choice.
 
     `read` takes the field's value, `write` gives it. `in_bytes`: places count bytes of UTF-8, not characters. `whole_blocks`: a citation
@@ -133,8 +131,7 @@ class SearchPart(msgspec.Struct, frozen=True, kw_only=True):
     own: bool = False
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class SearchForm:
+class SearchForm(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """How a dialect shows a search: `write` gives its blocks, for a key that is unique in the reply, and `read` takes one of them.
 
     `read` returns None for a block that is no part of a search.
@@ -157,8 +154,7 @@ class ToolSearchPart(msgspec.Struct, frozen=True, kw_only=True):
     found: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ToolSearchForm:
+class ToolSearchForm(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """How a dialect lets a provider search for tools that are loaded when they are needed.
 
     `asked` says of a tool of a request by what it searches, empty for any other tool. `reader` returns, for a request, what reads a block
@@ -296,8 +292,7 @@ _BASE64 = ";base64,"
 _CALL = "image_generation_call"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PictureForm:
+class PictureForm(msgspec.Struct, frozen=True, kw_only=True):
     """How one dialect writes a picture of a reply.
 
     `read` returns the pictures of a value, none where it is something else, or where it holds more than pictures. `write` returns the

@@ -8,7 +8,6 @@ field, event, count or reason to finish that a dialect does not name fails `test
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import NamedTuple
 
@@ -150,8 +149,7 @@ class Checks(NamedTuple):
         return kind in self.blocks or kind in self.kinds
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Declaration:
+class Declaration(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
     """What one dialect can express of a request, beside what all can (COMMON).
 
     `expresses` are further fields, `own` those that are written only for clients of this dialect, `lacks` those that cannot be expressed.
@@ -169,7 +167,7 @@ class Declaration:
     own_format: str | None = None
     reasoning_why: str = ""
     also_speaks: frozenset[str] = frozenset()
-    markers: Mapping[str, int] = field(default_factory=dict)
+    markers: Mapping[str, int] = msgspec.field(default_factory=dict)
     needs_turn: bool = False
 
     @cached_property
@@ -253,8 +251,7 @@ COMMON_REPLY = frozenset(
 """What a dialect expresses unless it declares otherwise."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ReplyDeclaration:
+class ReplyDeclaration(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
     """What one dialect can express of a reply, beside what all can (COMMON).
 
     `expresses` is what else it can, `lacks` what it cannot; of a reason to finish `sent` is the one that its clients read instead.
@@ -275,10 +272,10 @@ class ReplyDeclaration:
     finish_words: frozenset[str] = frozenset()
     counts: tuple[str, ...] = ()
     counts_always: bool = False
-    counts_instead: Mapping[str, str] = field(default_factory=dict)
+    counts_instead: Mapping[str, str] = msgspec.field(default_factory=dict)
     framing: frozenset[str] = frozenset()
-    within: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    usual: Mapping[str, tuple[object, ...]] = field(default_factory=dict)
+    within: Mapping[str, frozenset[str]] = msgspec.field(default_factory=dict)
+    usual: Mapping[str, tuple[object, ...]] = msgspec.field(default_factory=dict)
     shared: frozenset[str] = frozenset()
     logprobs: LogprobForm | None = None
     citations: CitationForm | None = None

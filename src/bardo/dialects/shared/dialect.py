@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 import msgspec
@@ -65,8 +64,7 @@ def _not_for_providers(*_: object) -> Any:
     raise Unsupported("no provider is asked for this in this dialect")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EmbeddingForm:
+class EmbeddingForm(msgspec.Struct, frozen=True, kw_only=True):
     """How a dialect asks for vectors, and answers with them.
 
     For providers: `encode_request` writes a request for one model at one endpoint; what cannot be expressed is in its `degraded`, and what
@@ -80,8 +78,7 @@ class EmbeddingForm:
     encode_reply: Callable[[Embeddings, EmbedRequest], bytes] = _not_for_clients
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CountForm:
+class CountForm(msgspec.Struct, frozen=True, kw_only=True):
     """How a dialect asks for the number of a request's tokens, and answers with it.
 
     For providers: `encode_request` makes it of the request for a reply that would be sent to the model, `decode_reply` reads the count.
@@ -94,8 +91,7 @@ class CountForm:
     encode_reply: Callable[[TokenCount], bytes] = _not_for_clients
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelsForm:
+class ModelsForm(msgspec.Struct, frozen=True, kw_only=True):
     """How a dialect's servers list models, and describe one.
 
     `encode_list` gets the fields of the query too, and raises InvalidRequest for those that it cannot heed. `keeps_claude`: there are
@@ -319,8 +315,7 @@ def _never(_: Request, __: ProviderRow, ___: HistoryFacts) -> bool:
     return False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dialect:
+class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     """One wire format, as functions.
 
     For providers: `declaration` says what of a request can be expressed, and `encode_body` writes that; what is lost beside goes into the

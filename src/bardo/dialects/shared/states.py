@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -101,8 +100,7 @@ class SignedThinking(msgspec.Struct, frozen=True):
     """Whether a thinking block is needed for its text only."""
 
 
-@dataclass(frozen=True, slots=True)
-class SignedBlocks:
+class SignedBlocks(msgspec.Struct, frozen=True):
     """The blocks of one dialect. `format` is that of its own state; `thinking` takes a text and a signature, `redacted` the data."""
 
     format: str

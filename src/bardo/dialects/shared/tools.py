@@ -8,7 +8,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Collection, Iterable
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from operator import attrgetter
 
 import msgspec
@@ -238,8 +237,7 @@ def _paths(fields: JsonObject, before: str = "") -> list[str]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class CallsInFrames:
+class CallsInFrames(msgspec.Struct, frozen=True):
     """Where calls stand in a dialect's frames, whole bodies among them.
 
     `marker` is in every frame that holds a call, and in few others. `find` returns the calls of a frame: each one's place in the reply, its

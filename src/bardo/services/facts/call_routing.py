@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -59,8 +58,7 @@ _AT_ONCE = 16
 """How many candidates are made before other calls have their turn: one takes about a millisecond."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _ProviderCandidates:
+class _ProviderCandidates(msgspec.Struct, frozen=True, eq=False):
     """The candidates of one provider, and what they were made from."""
 
     provider: Provider

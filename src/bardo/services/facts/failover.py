@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
+
+import msgspec
 
 from bardo.adapters.chance import CHANCE
 from bardo.adapters.config.routing import FailoverSettings
@@ -64,8 +65,7 @@ class HedgeBudget:
         return True
 
 
-@dataclass(frozen=True, slots=True)
-class StaleReply:
+class StaleReply(msgspec.Struct, frozen=True):
     """A reply as its provider sent it, to an attempt, and when: Unix time."""
 
     attempt: Attempt

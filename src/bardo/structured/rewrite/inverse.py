@@ -6,8 +6,9 @@ An inverse follows the shape of the answer. An answer of another shape is left a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
+
+import msgspec
 
 from bardo.structured.rewrite.keywords import Schema
 from bardo.structured.validation import Checker, checker
@@ -15,8 +16,7 @@ from bardo.structured.validation import Checker, checker
 Restore: TypeAlias = Callable[[Any], Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Inverse:
+class Inverse(msgspec.Struct, frozen=True):
     """One step back: `restore` returns a value as the caller's schema has it, and does not change what it is given.
 
     `inner` are the inverses it applies to parts, `changes` whether it does more than that, `follows` the definition it leads to.

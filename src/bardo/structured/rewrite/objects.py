@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias
+
+import msgspec
 
 from bardo.structured.rewrite.facts import accepts_null, types_of
 from bardo.structured.rewrite.inverse import Inverse, arms, members, pairs, with_pairs
@@ -61,14 +62,13 @@ def _kept_rules(node: Schema, count: int, place: Place) -> Schema:
 # Members with a name
 
 
-@dataclass(slots=True)
-class _Members:
+class _Members(msgspec.Struct):
     """The rewritten properties of one object; those in `nulls` are null instead of left out."""
 
-    schemas: dict[str, Schema] = field(default_factory=dict)
-    required: list[str] = field(default_factory=list)
-    nulls: set[str] = field(default_factory=set)
-    inverses: dict[str, Inverse] = field(default_factory=dict)
+    schemas: dict[str, Schema] = msgspec.field(default_factory=dict)
+    required: list[str] = msgspec.field(default_factory=list)
+    nulls: set[str] = msgspec.field(default_factory=set)
+    inverses: dict[str, Inverse] = msgspec.field(default_factory=dict)
 
     def inverse(self, rest: Inverse | None) -> Inverse | None:
         """Return the inverse for the members; `rest` is that for members without a name of their own."""

@@ -6,7 +6,6 @@ import json
 import re
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -48,8 +47,7 @@ class Inexpressible(Exception):
         self.reason = reason
 
 
-@dataclass(frozen=True, slots=True)
-class RewrittenPart:
+class RewrittenPart(msgspec.Struct, frozen=True):
     """A rewritten schema, and the inverse for a value at its place, or None if the value stays as it is."""
 
     schema: Schema

@@ -12,7 +12,6 @@ import re
 import time
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -79,8 +78,7 @@ class _Named(msgspec.Struct):
     type: str = "invalid_request_error"
 
 
-@dataclass(slots=True, eq=False)
-class _Remembered:
+class _Remembered(msgspec.Struct, eq=False):
     """What one response adds to its conversation: the items of its input and its output, as JSON with commas between them."""
 
     before: _Remembered | None

@@ -8,8 +8,8 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 
+import msgspec
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
@@ -34,8 +34,7 @@ LOST = "lost sight"
 """The state of a call whose end may be among the events that were missed."""
 
 
-@dataclass(slots=True)
-class TopCall:
+class TopCall(msgspec.Struct):
     """One call as far as its events have told. `state` is its phase while it runs, and how it ended after that."""
 
     id: str
@@ -57,7 +56,7 @@ class TopCall:
     verdict: str = ""
     error: str = ""
     degraded: tuple[str, ...] = ()
-    attempts: deque[str] = field(default_factory=lambda: deque(maxlen=_MOST_NOTES))
+    attempts: deque[str] = msgspec.field(default_factory=lambda: deque(maxlen=_MOST_NOTES))
     thought: str = ""
 
     def age(self, now: float) -> float:
@@ -209,12 +208,11 @@ _LONGEST_NAME = 120
 """Letters of a model's name that are shown whole, whatever it takes: a client may have sent any name."""
 
 
-@dataclass(slots=True)
-class TopView:
+class TopView(msgspec.Struct):
     """What the reader of the screen has chosen, and what is known of the gateway beside its calls."""
 
     address: str
-    calls: TopCalls = field(default_factory=TopCalls)
+    calls: TopCalls = msgspec.field(default_factory=TopCalls)
     health: HealthReport | None = None
     connection: str = "connecting"
     today_usd: float | None = None

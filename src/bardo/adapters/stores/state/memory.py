@@ -5,13 +5,13 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from bardo.adapters.stores.state.store import Bounds, size_of
 
 
-@dataclass(slots=True)
-class _Entry:
+class _Entry(msgspec.Struct):
     tenant: str
     keys: tuple[str, ...]
     value: bytes
@@ -24,13 +24,12 @@ class _Entry:
         return self.value == other.value or (self.reply != "" and self.reply == other.reply)
 
 
-@dataclass(slots=True)
-class _Share:
+class _Share(msgspec.Struct):
     """What one tenant holds: its entries, oldest first, and the latest entry of each key; `ambiguous` keys have had different ones."""
 
-    entries: OrderedDict[int, _Entry] = field(default_factory=OrderedDict)
-    by_key: dict[str, int] = field(default_factory=dict)
-    ambiguous: set[str] = field(default_factory=set)
+    entries: OrderedDict[int, _Entry] = msgspec.field(default_factory=OrderedDict)
+    by_key: dict[str, int] = msgspec.field(default_factory=dict)
+    ambiguous: set[str] = msgspec.field(default_factory=set)
     bytes: int = 0
 
 
