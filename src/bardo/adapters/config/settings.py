@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 import msgspec
 
@@ -281,8 +281,8 @@ _ROW_READERS: Mapping[str, Callable[[Sequence[Mapping[str, Any]], str, str], Any
 def _tables_of_keys() -> dict[str, tuple[str, ...]]:
     """Return under which tables each key may stand."""
     tables: dict[str, tuple[str, ...]] = {}
-    for name, struct in _named_tables(Settings, ""):
-        for key in struct.__struct_fields__:
+    for name, table in _named_tables(Settings(), ""):
+        for key in table.__struct_fields__:
             tables[key] = (*tables.get(key, ()), f"[{name}]")
     return tables
 
@@ -290,14 +290,14 @@ def _tables_of_keys() -> dict[str, tuple[str, ...]]:
 @cache
 def _table_kinds() -> tuple[str, ...]:
     """Return the names of the tables at the top of the file, without its lists of tables, which are read one by one."""
-    return tuple(name for name, _ in _named_tables(Settings, "") if "." not in name)
+    return tuple(name for name, _ in _named_tables(Settings(), "") if "." not in name)
 
 
-def _named_tables(struct: type[msgspec.Struct], below: str) -> Iterator[tuple[str, type[msgspec.Struct]]]:
-    for name, kind in get_type_hints(struct).items():
-        if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
-            yield f"{below}{name}", kind
-            yield from _named_tables(kind, f"{below}{name}.")
+def _named_tables(settings: msgspec.Struct, below: str) -> Iterator[tuple[str, msgspec.Struct]]:
+    for name in settings.__struct_fields__:
+        if isinstance(table := getattr(settings, name), msgspec.Struct):
+            yield f"{below}{name}", table
+            yield from _named_tables(table, f"{below}{name}.")
 
 
 def profiles_named(settings: Settings) -> Iterator[tuple[str, str, str]]:
