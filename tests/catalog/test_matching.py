@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bardo.catalog import matching
 from bardo.catalog.matching import fits, matches_any, matches_glob
 from support.growth import check_growth
 
@@ -138,3 +139,17 @@ def test_no_row_of_the_catalog_takes_a_longer_number_for_its_own(row: tuple[str,
 def test_a_long_name_takes_time_in_proportion(glob: str) -> None:
     check_growth(lambda size: matches_glob("a-" * size, glob), 20_000, 160_000, below=30)
     check_growth(lambda size: fits(glob, "a-" * size), 20_000, 160_000, below=30)
+
+
+def test_a_glob_whose_letters_a_text_does_not_hold_is_never_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first call of a process asks hundreds of globs, most of them about other makers' models."""
+    compiled: list[str] = []
+
+    def compile_any(glob: str) -> re.Pattern[str]:
+        compiled.append(glob)
+        return re.compile(".*", re.DOTALL)
+
+    monkeypatch.setattr(matching, "_compiled", compile_any)
+    for glob in ("never-seen*", "*never-seen", "a*never-seen[0-9]", "[!n]never-seen?x*", "seen*"):
+        matches_glob("a-model-seen", glob)
+    assert compiled == ["seen*"]
