@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from msgspec.structs import force_setattr
+
 from bardo.dialects import dialect
 
 
@@ -16,8 +18,8 @@ def dialect_with(name: str, **functions: Callable[..., Any]) -> Iterator[None]:
     before = {field: getattr(value, field) for field in functions}
     try:
         for field, function in functions.items():
-            object.__setattr__(value, field, function)
+            force_setattr(value, field, function)
         yield
     finally:
         for field, function in before.items():
-            object.__setattr__(value, field, function)
+            force_setattr(value, field, function)

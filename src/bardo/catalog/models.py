@@ -337,10 +337,8 @@ class Models:
 
         Most globs begin with a maker's own word, and a list may have sixty thousand ids.
         """
-        found = [
-            (row, [one for one in globs if any(first.startswith(one[2][: len(first)]) for first in beginnings)])
-            for row, globs in self._globs
-        ]
+        begun = {first[:length] for first in beginnings for length in range(_LETTERS + 1)}
+        found = [(row, [one for one in globs if one[2][:_LETTERS] in begun]) for row, globs in self._globs]
         return [(row, globs) for row, globs in found if globs]
 
 
