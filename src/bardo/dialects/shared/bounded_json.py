@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -32,6 +33,7 @@ _SPACE = b" \t\n\r"
 _STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 
 
+@cache
 def _members() -> re.Pattern[bytes]:
     """Return the expression for all members that have a comma behind them, and for the last one where an end is behind it."""
     nested = rb'(?:[^][{}"]++|' + _STRING + rb")"
@@ -41,7 +43,6 @@ def _members() -> re.Pattern[bytes]:
     return re.compile(rb"(?:" + member + rb",)*+(?:" + member + rb"(?=[\]}]))?+", re.DOTALL)
 
 
-_MEMBERS = _members()
 _BLANK = re.compile(rb"[ \t\n\r]*+")
 _NAME = re.compile(rb"(" + _STRING + rb")[ \t\n\r]*+:[ \t\n\r]*+", re.DOTALL)
 _SCALAR = re.compile(rb'[^][{}",: \t\n\r]*+')
@@ -106,7 +107,7 @@ class _Slices:
     def _add_members(self, expects_member: bool) -> bool:
         """Add the members that a slice holds to what is open, and return whether a comma is behind them; else an end or a long one is."""
         around = self._open[-1]
-        match = _MEMBERS.match(self._data, self._place, self._place + self._slice_bytes)
+        match = _members().match(self._data, self._place, self._place + self._slice_bytes)
         assert match is not None
         begin, end = self._place, match.end()
         ends_here = self._data[end : end + 1] in (b"]", b"}")
