@@ -349,14 +349,13 @@ class ReplyReader:
         self._streamed = streamed
         self.begun = self.has_content = self.has_token = False
         self.failure: BardoError | None = None
-        self._secrets, self._clean = secrets, clean
+        self._clean = clean
         self._watch = SecretWatch(secrets)
         self._abandoned = False
         self._body: bytes | None = None
 
         make_id = make_id or counting_ids()
         self._calls = CallArguments(answer_tool, make_id)
-        self._lets_ids_out = language.omits_call_ids
         # What makes frames such as any client can read: mended where they must be, which it is told once, and with an id for each call.
         self._forward, self._told_repaired = forward, False
         ids_in = language.calls_in_frames
@@ -371,10 +370,8 @@ class ReplyReader:
         self._postponed: list[bytes] = []
 
         passing: list[Stage[Event, Event]] = []
-        self._inline: InlineReasoning | None = None
         if formats is not PLAIN:
             passing = (formats or text_formats_of(row, model)).stages(make_id)
-            self._inline = next((stage for stage in passing if isinstance(stage, InlineReasoning)), None)
         if tool_names:
             passing.append(RestoreToolNames(tool_names))
         if tool_forms:
@@ -416,7 +413,7 @@ class ReplyReader:
         """Whether the provider left a call without the id that its dialect asks for."""
         if self.switchable is not None:
             return self.switchable.lacks_ids
-        return self._calls.minted and not self._lets_ids_out
+        return self._calls.minted and not dialect(self._row.dialect).omits_call_ids
 
     @property
     def broke_off(self) -> bool:
@@ -446,7 +443,7 @@ class ReplyReader:
     @property
     def thinking_place(self) -> ThinkingPlace | None:
         """Where the reply's thinking stood, or None if nobody looked, or nothing says so."""
-        return None if self._inline is None else self._inline.place
+        return next((stage.place for stage in self._stages if isinstance(stage, InlineReasoning)), None)
 
     @property
     def usage(self) -> Usage:
@@ -693,7 +690,7 @@ class ReplyReader:
             self._name_failure()
             return events, b""
         if self._watch.seen:
-            frame = frame_without_quoted(frame, events, self._secrets)
+            frame = frame_without_quoted(frame, events, self._watch.secrets)
         return events, frame.raw if self._ends is None else self._ends.feed(frame, decoded)
 
     def _name_failure(self) -> None:
@@ -711,7 +708,7 @@ class ReplyReader:
     def settle(self, events: Sequence[Event]) -> Sequence[Event]:
         """Fold events that have passed the stages, or were made behind the reply's end, and return them without secrets."""
         if self._watch.seen:
-            events = [without_secrets(event, self._secrets) for event in events]
+            events = [without_secrets(event, self._watch.secrets) for event in events]
         if Failed in map(type, events):
             for event in events:
                 if type(event) is Failed and self.failure is None:

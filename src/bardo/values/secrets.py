@@ -131,10 +131,10 @@ NO_SECRETS = secrets_of(())
 class SecretWatch:
     """Looks for secrets in bytes that come piece by piece; one that is cut between two pieces is found too."""
 
-    __slots__ = ("_most", "_secrets", "_tail", "seen")
+    __slots__ = ("_most", "_tail", "secrets", "seen")
 
     def __init__(self, secrets: Secrets) -> None:
-        self._secrets = secrets
+        self.secrets = secrets
         self._most = max(0, secrets.longest * _BYTES_OF_AN_ESCAPE - 1)
         self._tail = b""
         self.seen = False
@@ -144,7 +144,7 @@ class SecretWatch:
         if self.seen or self._most <= 0:
             return self.seen
         # Only the beginning of a large piece is looked at beside the end of the one before.
-        tail, most, secrets = self._tail, self._most, self._secrets
+        tail, most, secrets = self._tail, self._most, self.secrets
         if len(piece) <= most:
             tail += piece
             self.seen = secrets.stand_in(tail)
