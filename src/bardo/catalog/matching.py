@@ -36,16 +36,12 @@ def matches_any(text: str, globs: Iterable[str]) -> bool:
     """Return whether the whole text matches one of the globs. Answers for tuples of globs are cached."""
     if type(globs) is tuple and len(text) <= _LONGEST_CACHED:
         return _cached_match(text, globs)
-    return _matches_any(text, globs)
-
-
-def _matches_any(text: str, globs: Iterable[str]) -> bool:
     return any(matches_glob(text, glob) for glob in globs)
 
 
 @lru_cache(maxsize=4096)
 def _cached_match(text: str, globs: tuple[str, ...]) -> bool:
-    return _matches_any(text, globs)
+    return any(matches_glob(text, glob) for glob in globs)
 
 
 @lru_cache(maxsize=4096)
@@ -101,16 +97,7 @@ def _comparable(model_id: str) -> str:
 @lru_cache(maxsize=4096)
 def _compiled(glob: str) -> re.Pattern[str]:
     """Return the glob as a regular expression that never goes back: the first place where a fixed part stands is as good as any."""
-    first, *others = _fixed_parts(glob)
-    if not others:
-        return re.compile(first, re.DOTALL)
-    *middle, last = others
-    searched = "".join(f"(?>.*?{part})" for part in middle if part)
-    return re.compile(f"{first}{searched}.*{last}", re.DOTALL)
-
-
-def _fixed_parts(glob: str) -> list[str]:
-    """Return what stands between the wildcards, each with its number kept whole."""
+    # What stands between the wildcards, each with its number kept whole.
     parts: list[list[str]] = [[]]
     for token in _TOKENS.findall(glob):
         if token.startswith("*"):
@@ -118,7 +105,12 @@ def _fixed_parts(glob: str) -> list[str]:
         else:
             parts[-1].append(token)
     last = len(parts) - 1
-    return [_fixed(tokens, after=place > 0, before=place < last) for place, tokens in enumerate(parts)]
+    first, *others = [_fixed(tokens, after=place > 0, before=place < last) for place, tokens in enumerate(parts)]
+    if not others:
+        return re.compile(first, re.DOTALL)
+    *middle, end = others
+    searched = "".join(f"(?>.*?{part})" for part in middle if part)
+    return re.compile(f"{first}{searched}.*{end}", re.DOTALL)
 
 
 def _fixed(tokens: list[str], *, after: bool, before: bool) -> str:
@@ -134,13 +126,9 @@ def _token(token: str) -> str:
     if token == "?":
         return "."
     if len(token) > 1:
-        return f"[{'^' if token[1] == '!' else ''}{_members(token)}]"
+        members = token[1:-1].removeprefix("!").replace("\\", r"\\").replace("[", r"\[").replace("^", r"\^")
+        return f"[{'^' if token[1] == '!' else ''}{members}]"
     return re.escape(token)
-
-
-def _members(token: str) -> str:
-    inner = token[1:-1].removeprefix("!")
-    return inner.replace("\\", r"\\").replace("[", r"\[").replace("^", r"\^")
 
 
 def _is_digit(token: str) -> bool:
