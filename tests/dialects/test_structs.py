@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
+from bardo import dialects
 from bardo.dialects.anthropic_messages import wire
 from bardo.dialects.anthropic_messages.request_in import decode_request
 from bardo.dialects.cohere import wire as cohere
@@ -20,6 +22,7 @@ from bardo.values.blocks import Carried, TextBlock, UnknownBlock
 from bardo.values.errors import InvalidRequest
 from bardo.values.wire import Arrival
 from support.generated_wire import GeneratedValues
+from support.offenders import offenders
 
 
 def _message(*blocks: dict[str, Any]) -> wire.Message:
@@ -161,3 +164,13 @@ def test_what_one_item_of_a_history_has_beside_its_struct_leaves_the_others_as_t
     found = read({"contents": contents}, gemini.Request, "")
     assert isinstance(found.contents, list)
     assert [carried(content, "gemini") for content in found.contents] == [None, Carried("gemini", {"unheard_of": 1})]
+
+
+def test_annotations_of_wire_structs_are_no_texts_that_the_first_request_evaluates() -> None:
+    files = sorted(Path(dialects.__path__[0]).glob("*/wire.py"))
+    assert files
+    late = [file for file in files if "\nfrom __future__ import annotations\n" in file.read_text()]
+    offenders(
+        late,
+        "leave `from __future__ import annotations` out of files of wire structs, as dialects/shared/structs.py says",
+    )

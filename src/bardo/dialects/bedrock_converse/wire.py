@@ -3,8 +3,6 @@
 A content block is of the kind whose one member it has. What bardo has a word for is read; fields beside it are carried as they came.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 

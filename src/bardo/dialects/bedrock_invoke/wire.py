@@ -1,7 +1,5 @@
 """What Bedrock itself adds to the payloads that InvokeModel holds (Amazon's reference, 2026-11)."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import msgspec

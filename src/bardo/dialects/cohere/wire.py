@@ -3,8 +3,6 @@
 What bardo has a word for is read; fields beside it are carried as they came. `signature` is bardo's own: state that it sealed.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar, Literal
 
 from bardo.dialects.shared.json_values import JsonObject

@@ -4,8 +4,6 @@ Requests are read in both spellings of their names. What bardo has a word for is
 Source: https://ai.google.dev/api/generate-content.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import msgspec

@@ -4,8 +4,6 @@ What bardo has a word for is read; fields beside it are carried as they came, an
 Source: https://ai.google.dev/api/interactions-api.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import ClassVar
 

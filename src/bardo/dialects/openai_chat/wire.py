@@ -5,8 +5,6 @@ call stands in `extra_content`: Google documents `extra_content.google.thought_s
 kind goes beside it under `extra_content.bardo`, and is restored exactly when a client sends the message back.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import ClassVar
 

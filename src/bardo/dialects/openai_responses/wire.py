@@ -4,8 +4,6 @@ What bardo has a word for is read; fields beside it are carried as they came, an
 each server adds fields of its own, structs name what is read and nothing else.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from typing import Annotated, ClassVar, Final

@@ -3,6 +3,9 @@
 A value is looked at by msgspec, strictly. Where it has fields that its struct does not have, or blocks of a type that the dialect does not
 have, it is looked at a second time: such fields are put beside (`others`), such blocks kept whole (`Unknown`), and the rest is read
 into the same structs. So there is one model, and only the rare value pays for the second look.
+
+The files of these structs do without `from __future__ import annotations`: msgspec would evaluate the text of each annotation one by one,
+which is half of the processor time of a dialect's first request.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """What a reply of watsonx's text generation looks like, whole or as a chunk of a stream (IBM's reference, 2026-11)."""
 
-from __future__ import annotations
-
 from typing import ClassVar, Final
 
 from bardo.dialects.shared.json_values import JsonValue
