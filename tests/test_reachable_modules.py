@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import msgspec
+
 from bardo.adapters.stores.migrations import LOG_BRANCH
 from bardo.dialects import CLIENT_FORMS, DIALECTS, dialect
 from bardo.dialects.shared.dialect import Dialect
@@ -52,8 +54,8 @@ SERVER_HALF = ("decode_request", "open_encoder", "encode_response", "encode_erro
 
 def server_half(name: str) -> set[str]:
     """Return which functions for clients a dialect has."""
-    absent = Dialect.__dataclass_fields__
-    return {function for function in SERVER_HALF if getattr(dialect(name), function) is not absent[function].default}
+    absent = {field.name: field.default for field in msgspec.structs.fields(Dialect)}
+    return {function for function in SERVER_HALF if getattr(dialect(name), function) is not absent[function]}
 
 
 @each_case("name", [*DIALECTS, *CLIENT_FORMS])

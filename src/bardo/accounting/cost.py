@@ -485,18 +485,14 @@ def _billed(usage: Usage) -> Usage:
 def _parts(schedule: Schedule, usage: Usage) -> dict[Cause, int] | None:
     """Return millionths of nano-dollars by cause, or None if a rate that is needed is not known."""
     parts: dict[Cause, int] = {}
-    for cause, tokens, rate in _lines(usage, _rates_of(schedule, usage)):
+    # The rates of all tokens of a call: those of the last tier that its input is above.
+    reached = [tier for tier in schedule.tiers if (usage.input_tokens or 0) > tier.above]
+    for cause, tokens, rate in _lines(usage, reached[-1].rates if reached else schedule.rates):
         if tokens and rate is None:
             return None
         if tokens and rate:
             parts[cause] = parts.get(cause, 0) + tokens * rate
     return parts
-
-
-def _rates_of(schedule: Schedule, usage: Usage) -> Rates:
-    """Return the rates of all tokens of a call: those of the last tier that its input is above."""
-    reached = [tier for tier in schedule.tiers if (usage.input_tokens or 0) > tier.above]
-    return reached[-1].rates if reached else schedule.rates
 
 
 def _lines(usage: Usage, rates: Rates) -> Iterator[_Line]:

@@ -476,7 +476,13 @@ class SearchFunction:
         query = _query(call.arguments)
         results = yield from self._one(query)
         self._pages += results.pages
-        events = _search_events(self._client, block, f"{self._searched:02d}{call.id[-16:]}", query, results)
+        # The blocks of a finished search for a client, numbered from `block`; `key` is unique in the reply. None if it has none.
+        client = self._client
+        key = f"{self._searched:02d}{call.id[-16:]}"
+        declared = dialect(client).reply if client else None
+        form = None if declared is None else declared.searches
+        values = [] if form is None else form.write(key, query, results)
+        events = [UnknownContent(block + place, client, value) for place, value in enumerate(values)]
         content = (TextBlock(results_text(results)),)
         result = ToolResultBlock(call_id=call.id, name=self._plan.tool, content=content, is_error=bool(results.error))
         return OwnResult(result, tuple(events))
@@ -487,7 +493,12 @@ class SearchFunction:
 
     def ending(self) -> Sequence[Event]:
         """Return the pages, for a client whose dialect lists them beside the answer."""
-        return _page_events(self._client, self._pages)
+        # The pages as citations of a client whose dialect lists them beside the answer.
+        form = citation_form(self._client)
+        if not self._pages or form is None or not form.of_choice:
+            return []
+        listed = {page.url: Citation(page.url, page.title) for page in self._pages}
+        return [ReplyFields(self._client, {form.field: form.write([*listed.values()])}, 0)]
 
     def stopped(self) -> Degradation:
         """Return that the model went on to search."""
@@ -501,23 +512,6 @@ class SearchFunction:
             return SearchResults(error="max_uses_exceeded")
         results: SearchResults = yield SearchWeb(query=query, allowed=self._plan.allowed, blocked=self._plan.blocked)
         return results
-
-
-def _search_events(client: str, block: int, key: str, query: str, results: SearchResults) -> list[UnknownContent]:
-    """Return the blocks of a finished search for a client, numbered from `block`; `key` is unique in the reply. None if it has none."""
-    declared = dialect(client).reply if client else None
-    form = None if declared is None else declared.searches
-    values = [] if form is None else form.write(key, query, results)
-    return [UnknownContent(block + place, client, value) for place, value in enumerate(values)]
-
-
-def _page_events(client: str, pages: Sequence[WebPage]) -> list[Event]:
-    """Return the pages as citations of a client whose dialect lists them beside the answer."""
-    form = citation_form(client)
-    if not pages or form is None or not form.of_choice:
-        return []
-    listed = {page.url: Citation(page.url, page.title) for page in pages}
-    return [ReplyFields(client, {form.field: form.write([*listed.values()])}, 0)]
 
 
 def _query(arguments: str) -> str:

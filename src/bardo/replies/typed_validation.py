@@ -276,7 +276,8 @@ def added(spent: Usage, usage: Usage) -> Usage:
     """Return the tokens of two replies. What only one of them reported is at least that; what neither did stays unknown."""
     counts = {name: _sum(getattr(spent, name), getattr(usage, name)) for name in _COUNTS}
     details = _added_details(spent.details, usage.details)
-    return msgspec.structs.replace(usage, **counts, details=details, raw=_raws(spent, usage))
+    before = spent.raw["attempts"] if isinstance(spent.raw, dict) and "attempts" in spent.raw else [spent.raw]
+    return msgspec.structs.replace(usage, **counts, details=details, raw={"attempts": [*before, usage.raw]})
 
 
 def _added_details(spent: UsageDetails | None, details: UsageDetails | None) -> UsageDetails | None:
@@ -292,8 +293,3 @@ def _added_details(spent: UsageDetails | None, details: UsageDetails | None) -> 
 
 def _sum(one: float | None, other: float | None) -> float | None:
     return one if other is None else other if one is None else one + other
-
-
-def _raws(spent: Usage, usage: Usage) -> dict[str, object]:
-    before = spent.raw["attempts"] if isinstance(spent.raw, dict) and "attempts" in spent.raw else [spent.raw]
-    return {"attempts": [*before, usage.raw]}

@@ -154,7 +154,10 @@ class WorkerEvents:
         left = asyncio.create_task(_until_end(reader, stream))
         try:
             async for first in stream:
-                writer.write(_lines((first, *stream.take()), stream.take_dropped()))
+                events = (first, *stream.take())
+                dropped = stream.take_dropped()
+                lines = [_encode(event) for event in events]
+                writer.write(b"\n".join(([_MISSED, *lines] if dropped else lines) + [b""]))
                 await writer.drain()
                 await asyncio.sleep(_SECONDS_BETWEEN_WRITES)
         except OSError:
@@ -190,11 +193,6 @@ def lost_calls(running: Iterable[PublishedEvent], now: float) -> Iterable[Publis
             degraded=(),
         )
         yield PublishedEvent(request_id=begun.request_id, event=finished, key_id=begun.key_id, at=now)
-
-
-def _lines(events: Iterable[PublishedEvent], dropped: int) -> bytes:
-    lines = [_encode(event) for event in events]
-    return b"\n".join(([_MISSED, *lines] if dropped else lines) + [b""])
 
 
 async def _until_end(reader: asyncio.StreamReader, stream: AsyncEventStream) -> None:

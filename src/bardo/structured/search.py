@@ -14,7 +14,7 @@ import msgspec
 from bardo.structured.bounds import MAX_DEPTH, MAX_JUDGED, MAX_REPAIR, REPAIR_STEPS, REPAIR_STEPS_BESIDE
 from bardo.structured.coercion import accepted_types, coerce, means, members_of, sendable
 from bardo.structured.completeness import in_sentence, is_closed, is_open, looks_like_data, settled
-from bardo.structured.extraction import ErrorCode, Extraction, Json, JsonSchema
+from bardo.structured.extraction import ErrorCode, Extraction, Json
 from bardo.structured.lexemes import scalar
 from bardo.structured.reading import ParsedValue
 from bardo.structured.scanning import Scan, depth_of, loads, scan
@@ -477,7 +477,18 @@ class Search(msgspec.Struct, frozen=True):
 
     def _from_lines(self, plain: str) -> Extraction | None:
         # Where a schema demands nothing, one line of prose with a colon would do.
-        said = from_lines(plain, _keys(self.judge.schema), alone=self.judge.accepts({}))
+        # Every key a schema names anywhere.
+        found: set[str] = set()
+        waiting: list[Json] = [self.judge.schema]
+        while waiting:
+            one = waiting.pop()
+            if isinstance(one, dict):
+                properties = one.get("properties")
+                found.update(properties if isinstance(properties, dict) else ())
+                waiting.extend(one.values())
+            elif isinstance(one, list):
+                waiting.extend(one)
+        said = from_lines(plain, frozenset(found), alone=self.judge.accepts({}))
         return None if said is None else self._fit(ParsedValue(said, 0, len(plain)), changing=True)
 
     def _bare_word(self, plain: str) -> Extraction | None:
@@ -582,18 +593,3 @@ def _first(results: Iterable[Extraction | None]) -> Extraction | None:
 
 def _last(found: Iterable[ParsedValue]) -> Iterable[ParsedValue]:
     return reversed(list(found)[-MAX_JUDGED:])
-
-
-def _keys(schema: JsonSchema) -> frozenset[str]:
-    """Return every key a schema names anywhere."""
-    found: set[str] = set()
-    waiting: list[Json] = [schema]
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, dict):
-            properties = one.get("properties")
-            found.update(properties if isinstance(properties, dict) else ())
-            waiting.extend(one.values())
-        elif isinstance(one, list):
-            waiting.extend(one)
-    return frozenset(found)

@@ -78,7 +78,18 @@ class Secrets:
             text = _without_beginnings(text, begun)
         for part in self._in_base64:
             if part in text:
-                text = _without_runs(text, part)
+                # Replace each run of base64 letters around `part`.
+                pieces: list[str] = []
+                begin = 0
+                while (at := text.find(part, begin)) >= 0:
+                    first, last = at, at + len(part)
+                    while first > begin and text[first - 1] in _BASE64:
+                        first -= 1
+                    while last < len(text) and text[last] in _BASE64:
+                        last += 1
+                    pieces += (text[begin:first], MARK)
+                    begin = last
+                text = "".join((*pieces, text[begin:]))
         if self._words is not None:
             text = self._words.sub(MARK, text)
         return _SHAPES.sub(_unless_a_name, text)
@@ -212,21 +223,6 @@ def _character_of_bytes(found: re.Match[bytes]) -> bytes:
     character = bytes([int(found[1], 16)])
     # A quote or a backslash would end the string that it stands in.
     return found[0] if character in b'"\\' else character
-
-
-def _without_runs(text: str, part: str) -> str:
-    """Replace each run of base64 letters around `part`."""
-    pieces: list[str] = []
-    begin = 0
-    while (at := text.find(part, begin)) >= 0:
-        first, last = at, at + len(part)
-        while first > begin and text[first - 1] in _BASE64:
-            first -= 1
-        while last < len(text) and text[last] in _BASE64:
-            last += 1
-        pieces += (text[begin:first], MARK)
-        begin = last
-    return "".join((*pieces, text[begin:]))
 
 
 def _unless_a_name(found: re.Match[str]) -> str:

@@ -122,7 +122,9 @@ def sign(
     digest = hashlib.sha256(
         "\n".join((method, path, _query(parts.query), "".join(lines), ";".join(signed), content)).encode()
     ).hexdigest()
-    key = _signing_key(credentials.secret, moment[:8], scope)
+    key = f"AWS4{credentials.secret}".encode()
+    for part in (moment[:8], scope.region, scope.service, "aws4_request"):
+        key = hmac.new(key, part.encode(), hashlib.sha256).digest()
     signature = hmac.new(key, "\n".join((_ALGORITHM, moment, within, digest)).encode(), hashlib.sha256).hexdigest()
     claim = f"Credential={credentials.key_id}/{within}, SignedHeaders={names}, Signature={signature}"
     return {**added, "authorization": f"{_ALGORITHM} {claim}"}
@@ -143,13 +145,6 @@ def _query(query: str) -> str:
     given = parse_qsl(query, keep_blank_values=True)
     pairs = [(quote(name, safe=_SAFE), quote(value, safe=_SAFE)) for name, value in given]
     return "&".join(f"{name}={value}" for name, value in sorted(pairs))
-
-
-def _signing_key(secret: str, day: str, scope: Scope) -> bytes:
-    key = f"AWS4{secret}".encode()
-    for part in (day, scope.region, scope.service, "aws4_request"):
-        key = hmac.new(key, part.encode(), hashlib.sha256).digest()
-    return key
 
 
 def _set(environment: Mapping[str, str], name: str) -> str:

@@ -86,8 +86,12 @@ def refusal(
     said = value.get("error", value) if isinstance(value, dict) else value
     fields: JsonObject = said if isinstance(said, dict) else {}
     kind = _text(fields.get("type"))
+    named = (said.get("message") or said.get("detail")) if isinstance(said, dict) else None
+    text = (as_text(named or said) if said else "").strip()
+    if len(text) > _QUOTED:
+        text = text[:_QUOTED] + "…"
     return UpstreamRefused(
-        _message(said, status),
+        text or (f"the provider answered {status} without a word" if status else "the provider reported an error"),
         provider=provider,
         status=status if status is not None else _STATUSES.get(kind or "", 502),
         upstream_code=_text(fields.get("code")),
@@ -98,14 +102,6 @@ def refusal(
         dialect=NAME,
         upstream_id=(_text(value.get("request_id")) or "") if isinstance(value, dict) else "",
     )
-
-
-def _message(said: JsonValue, status: int | None) -> str:
-    named = (said.get("message") or said.get("detail")) if isinstance(said, dict) else None
-    text = (as_text(named or said) if said else "").strip()
-    if len(text) > _QUOTED:
-        text = text[:_QUOTED] + "…"
-    return text or (f"the provider answered {status} without a word" if status else "the provider reported an error")
 
 
 def _text(value: JsonValue) -> str | None:

@@ -334,7 +334,16 @@ class Encoder(SerialEncoder[MessageBlockWriter, MessageFrames]):
     def write_end(self, *, calls: bool) -> None:
         """Write `message_delta` and `message_stop`."""
         fields = dict(self.fields.fields)
-        delta = _stop(self.finish_event, calls=calls)
+        # The stop fields: the provider's own word where it is one of this dialect.
+        #
+        # Clients run their tools only on `tool_use`, and some providers call a tool and say that they just stopped.
+        finish = self.finish_event or Finish("unknown")
+        word: str = finish.raw
+        if word not in REASONS:
+            word = _STOP_REASONS.get(finish.reason, "end_turn")
+            if word == "end_turn":
+                word = "tool_use" if calls else "end_turn" if finish.stop_sequence is None else "stop_sequence"
+        delta = {"stop_reason": word, "stop_sequence": finish.stop_sequence}
         if fields:
             delta |= {name: fields.pop(name) for name in _AT_STOP if name in fields}
         if self.extension:
@@ -354,17 +363,3 @@ def encode_response(response: Response, request: Request) -> bytes:
     collector = MessageCollector()
     write_response(Encoder(request, collector), response, wraps="tool_use.input")
     return encode_json(collector.message)
-
-
-def _stop(finish: Finish | None, *, calls: bool) -> JsonObject:
-    """Return the stop fields: the provider's own word where it is one of this dialect.
-
-    Clients run their tools only on `tool_use`, and some providers call a tool and say that they just stopped.
-    """
-    finish = finish or Finish("unknown")
-    word: str = finish.raw
-    if word not in REASONS:
-        word = _STOP_REASONS.get(finish.reason, "end_turn")
-        if word == "end_turn":
-            word = "tool_use" if calls else "end_turn" if finish.stop_sequence is None else "stop_sequence"
-    return {"stop_reason": word, "stop_sequence": finish.stop_sequence}

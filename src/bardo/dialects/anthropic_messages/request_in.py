@@ -92,7 +92,17 @@ def decode_request(body: bytes, arrival: Arrival) -> Request:
         fields = decode_object(body, checks_depth=False)
         headers: dict[str, str] = {}
         if arrival.endpoint == OF_CLOUD:
-            fields, headers = _without_clouds_form(fields, arrival)
+            # The body that Anthropic itself takes, and its headers.
+            #
+            # Clouds take the version and the betas in the body, and have the model and whether it streams in the path.
+            own = {name: fields.pop(name) for name in ("anthropic_version", "anthropic_beta") if name in fields}
+            betas = read(own, wire.CloudFields, "").anthropic_beta or []
+            names = [header_value(name, f"anthropic_beta[{place}]") for place, name in enumerate(betas)]
+            said: JsonObject = {"model": arrival.model} if arrival.model else {}
+            if arrival.stream is not None and not arrival.counting:
+                fields.pop("stream", None)
+                said |= {"stream": True} if arrival.stream else {}
+            fields, headers = {**fields, **said}, {"anthropic-beta": ",".join(names)} if names else {}
             body = encode_json(fields)
         try:
             request = _request(fields, body, arrival)
@@ -103,21 +113,6 @@ def decode_request(body: bytes, arrival: Arrival) -> Request:
             raise
     except RecursionError:
         raise InvalidRequest("the body is nested too deeply") from None
-
-
-def _without_clouds_form(fields: JsonObject, arrival: Arrival) -> tuple[JsonObject, dict[str, str]]:
-    """Return the body that Anthropic itself takes, and its headers.
-
-    Clouds take the version and the betas in the body, and have the model and whether it streams in the path.
-    """
-    own = {name: fields.pop(name) for name in ("anthropic_version", "anthropic_beta") if name in fields}
-    betas = read(own, wire.CloudFields, "").anthropic_beta or []
-    names = [header_value(name, f"anthropic_beta[{place}]") for place, name in enumerate(betas)]
-    said: JsonObject = {"model": arrival.model} if arrival.model else {}
-    if arrival.stream is not None and not arrival.counting:
-        fields.pop("stream", None)
-        said |= {"stream": True} if arrival.stream else {}
-    return {**fields, **said}, {"anthropic-beta": ",".join(names)} if names else {}
 
 
 def _request(fields: JsonObject, raw: bytes, arrival: Arrival) -> Request:
@@ -256,7 +251,10 @@ def _blocks(content: str | list[wire.Block], names: Mapping[str, str], free: lis
             made: Block | Carrier = TextBlock(block.text, carried=more)
         elif type(block) is wire.Thinking:
             more = None if block.others is None else carried(block, NAME)
-            made = _thinking(block, more)
+            states = SIGNED_BLOCKS.decode_signature(block.signature) if block.signature else ()
+            # Thinking without a signature is nobody's: bardo wrote it so for a provider that signs nothing.
+            form = states[0].format if states else "thinking"
+            made = ReasoningBlock(text=block.thinking, format=form, opaque=states, carried=more)
         elif type(block) is wire.ToolUse:
             arguments = arguments_of(block.input) if block.input else "{}"
             if len(arguments) > FEW_LEVELS:
@@ -333,13 +331,6 @@ def _search_result(block: wire.SearchResult) -> DocumentBlock | UnknownBlock:
     if len(texts) > 1:
         rest = Carried(NAME, {**(rest.fields if rest else {}), PARTS: texts})
     return DocumentBlock(text=PARTS_JOIN.join(texts), name=block.title or "", source=block.source, carried=rest)
-
-
-def _thinking(block: wire.Thinking, more: Carried | None) -> ReasoningBlock:
-    states = SIGNED_BLOCKS.decode_signature(block.signature) if block.signature else ()
-    # Thinking without a signature is nobody's: bardo wrote it so for a provider that signs nothing.
-    form = states[0].format if states else "thinking"
-    return ReasoningBlock(text=block.thinking, format=form, opaque=states, carried=more)
 
 
 def _redacted_thinking(block: wire.RedactedThinking) -> ReasoningBlock | Carrier:

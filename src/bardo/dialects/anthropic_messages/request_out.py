@@ -99,7 +99,8 @@ def encode_body(request: Request, row: ProviderRow, losses: Losses) -> JsonObjec
     system, turns = _messages(request, losses)
     if request.attribution:
         system.insert(0, {"type": "text", "text": request.attribution})
-    tools = _tools(request, losses)
+    binds = _binds_schemas(request.model)
+    tools = [written for tool in request.tools if (written := _tool(tool, losses, binds=binds)) is not None]
     body: JsonObject = {
         "model": request.model,
         "max_tokens": request.max_output_tokens or _LIMIT,
@@ -208,7 +209,15 @@ def _blocks(message: Message, losses: Losses) -> list[Written]:
         if type(block) is ToolCallBlock:
             found.append(_call(block, losses))
         elif type(block) is ToolResultBlock:
-            found.append(_result(block, losses))
+            content: list[Written] = []
+            for part in block.content:
+                _add_part(part, content, losses)
+            written: Written = {"type": "tool_result", "tool_use_id": block.call_id}
+            if content:
+                written["content"] = _shortest(content)
+            if block.is_error:
+                written["is_error"] = True
+            found.append(written if block.carried is None else {**written, **losses.own_fields(block.carried)})
         elif type(block) is ReasoningBlock:
             found += _thinking(block, losses)
         else:
@@ -305,23 +314,6 @@ def _call(block: ToolCallBlock, losses: Losses) -> Written:
             losses.lose("tool arguments", arguments, "input must be a JSON object", sent={INVALID_JSON: arguments})
     written: Written = {"type": "tool_use", "id": block.id, "name": block.name, "input": given}
     return written if block.carried is None else {**written, **losses.own_fields(block.carried)}
-
-
-def _result(block: ToolResultBlock, losses: Losses) -> Written:
-    content: list[Written] = []
-    for part in block.content:
-        _add_part(part, content, losses)
-    written: Written = {"type": "tool_result", "tool_use_id": block.call_id}
-    if content:
-        written["content"] = _shortest(content)
-    if block.is_error:
-        written["is_error"] = True
-    return written if block.carried is None else {**written, **losses.own_fields(block.carried)}
-
-
-def _tools(request: Request, losses: Losses) -> list[Written]:
-    binds = _binds_schemas(request.model)
-    return [written for tool in request.tools if (written := _tool(tool, losses, binds=binds)) is not None]
 
 
 def _tool(tool: Tool, losses: Losses, *, binds: bool) -> Written | None:

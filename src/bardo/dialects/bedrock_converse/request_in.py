@@ -89,48 +89,45 @@ _INNER: dict[tuple[str, ...], Collection[str]] = {
 def decode_request(body: bytes, arrival: Arrival) -> Request:
     """Read a request. Raises InvalidRequest naming the field."""
     try:
-        return _request(decode_object(body), body, arrival)
+        fields = decode_object(body)
+        # Fields that are only carried are not looked at: where one is unknown, the messages need no second look.
+        request = read({name: fields[name] for name in _READ if name in fields}, wire.Request, "")
+        config, tools, output = request.inference_config, request.tool_config, request.output_config
+        limit = None if config is None else config.max_tokens
+        if limit is not None and limit < 1:
+            raise InvalidRequest("inferenceConfig.maxTokens must be at least 1", param="inferenceConfig.maxTokens")
+        top_k, left = _top_k(request.additional_model_request_fields, fields.get(ADDITIONAL) or {})
+        extra = {name: value for name, value in fields.items() if name not in _READ and name not in _APART}
+        for name in ("inferenceConfig", "outputConfig"):
+            if others := {one: value for one, value in (fields.get(name) or {}).items() if one not in _READ[name]}:
+                extra[name] = others
+        if left:
+            extra[ADDITIONAL] = left
+        return Request(
+            model=arrival.model or required(fields, "modelId", str),
+            messages=_messages(request, fields),
+            tools=()
+            if tools is None
+            else tuple(
+                [_tool(*one) for one in zip(tools.tools or (), fields["toolConfig"].get("tools") or (), strict=True)]
+            ),
+            tool_choice=None if tools is None or tools.tool_choice is None else _tool_choice(tools.tool_choice),
+            max_output_tokens=limit,
+            sampling=msgspec.structs.replace(
+                decode_sampling(fields.get("inferenceConfig") or {}, SAMPLING, "inferenceConfig."), top_k=top_k
+            ),
+            reasoning=_reasoning(request.additional_model_request_fields, fields.get(ADDITIONAL) or {}),
+            output_format=None if output is None or output.text_format is None else _output_format(output.text_format),
+            stream=bool(arrival.stream),
+            dialect=NAME,
+            extra=extra,
+            inner_fields=inner_fields(fields, _INNER),
+            body={name: value for name, value in fields.items() if name != "bardo"},
+            body_bytes=body,
+            options=read_options(fields),
+        )
     except RecursionError:
         raise InvalidRequest("the body is nested too deeply") from None
-
-
-def _request(fields: JsonObject, raw: bytes, arrival: Arrival) -> Request:
-    # Fields that are only carried are not looked at: where one is unknown, the messages need no second look.
-    request = read({name: fields[name] for name in _READ if name in fields}, wire.Request, "")
-    config, tools, output = request.inference_config, request.tool_config, request.output_config
-    limit = None if config is None else config.max_tokens
-    if limit is not None and limit < 1:
-        raise InvalidRequest("inferenceConfig.maxTokens must be at least 1", param="inferenceConfig.maxTokens")
-    top_k, left = _top_k(request.additional_model_request_fields, fields.get(ADDITIONAL) or {})
-    extra = {name: value for name, value in fields.items() if name not in _READ and name not in _APART}
-    for name in ("inferenceConfig", "outputConfig"):
-        if others := {one: value for one, value in (fields.get(name) or {}).items() if one not in _READ[name]}:
-            extra[name] = others
-    if left:
-        extra[ADDITIONAL] = left
-    return Request(
-        model=arrival.model or required(fields, "modelId", str),
-        messages=_messages(request, fields),
-        tools=()
-        if tools is None
-        else tuple(
-            [_tool(*one) for one in zip(tools.tools or (), fields["toolConfig"].get("tools") or (), strict=True)]
-        ),
-        tool_choice=None if tools is None or tools.tool_choice is None else _tool_choice(tools.tool_choice),
-        max_output_tokens=limit,
-        sampling=msgspec.structs.replace(
-            decode_sampling(fields.get("inferenceConfig") or {}, SAMPLING, "inferenceConfig."), top_k=top_k
-        ),
-        reasoning=_reasoning(request.additional_model_request_fields, fields.get(ADDITIONAL) or {}),
-        output_format=None if output is None or output.text_format is None else _output_format(output.text_format),
-        stream=bool(arrival.stream),
-        dialect=NAME,
-        extra=extra,
-        inner_fields=inner_fields(fields, _INNER),
-        body={name: value for name, value in fields.items() if name != "bardo"},
-        body_bytes=raw,
-        options=read_options(fields),
-    )
 
 
 def _messages(request: wire.Request, fields: JsonObject) -> tuple[Message, ...]:

@@ -109,7 +109,10 @@ class CohereCollector(CohereFrames):
             case "content-start":
                 self._content.append(fields["delta"]["message"]["content"])
             case "content-delta":
-                self._content[fields["index"]] |= _without_text(fields["delta"]["message"]["content"])
+                content = fields["delta"]["message"]["content"]
+                self._content[fields["index"]] |= {
+                    name: value for name, value in content.items() if name not in ("text", "thinking")
+                }
             case "tool-call-start":
                 self._calls.append(fields["delta"]["message"]["tool_calls"])
             case "tool-call-delta":
@@ -166,10 +169,6 @@ class CohereCollector(CohereFrames):
     def _take_scores(self) -> None:
         self._scores += self.logprobs
         self.logprobs = []
-
-
-def _without_text(content: JsonObject) -> JsonObject:
-    return {name: value for name, value in content.items() if name not in ("text", "thinking")}
 
 
 class CohereBlockWriter(BlockWriter):

@@ -48,37 +48,34 @@ _INNER: dict[tuple[str, ...], set[str]] = {("response_format",): {"type", "json_
 def decode_request(body: bytes, arrival: Arrival) -> Request:
     """Read a request. Raises InvalidRequest naming the field."""
     try:
-        return _request(decode_object(body), body, arrival)
+        fields = decode_object(body)
+        # Fields that are only carried are not looked at: where one is unknown, the messages need no second look.
+        request = read({name: value for name, value in fields.items() if name in _READ}, wire.Request, "")
+        if request.max_tokens is not None and request.max_tokens < 1:
+            raise InvalidRequest("max_tokens must be at least 1", param="max_tokens")
+        return Request(
+            model=arrival.model or required(fields, "model", str),
+            messages=_messages(request.messages),
+            tools=_tools(request, fields),
+            tool_choice=None if request.tool_choice is None else _tool_choice(request.tool_choice),
+            max_output_tokens=request.max_tokens,
+            sampling=decode_sampling(fields, SAMPLING),
+            reasoning=_reasoning(request),
+            output_format=None if request.response_format is None else _output_format(request.response_format),
+            stream=bool(request.stream if arrival.stream is None else arrival.stream),
+            dialect=NAME,
+            extra={
+                name: value
+                for name, value in fields.items()
+                if name not in _READ and name not in _APART and value is not None
+            },
+            inner_fields=inner_fields(fields, _INNER),
+            body={name: value for name, value in fields.items() if name != "bardo"},
+            body_bytes=body,
+            options=read_options(fields),
+        )
     except RecursionError:
         raise InvalidRequest("the body is nested too deeply") from None
-
-
-def _request(fields: JsonObject, raw: bytes, arrival: Arrival) -> Request:
-    # Fields that are only carried are not looked at: where one is unknown, the messages need no second look.
-    request = read({name: value for name, value in fields.items() if name in _READ}, wire.Request, "")
-    if request.max_tokens is not None and request.max_tokens < 1:
-        raise InvalidRequest("max_tokens must be at least 1", param="max_tokens")
-    return Request(
-        model=arrival.model or required(fields, "model", str),
-        messages=_messages(request.messages),
-        tools=_tools(request, fields),
-        tool_choice=None if request.tool_choice is None else _tool_choice(request.tool_choice),
-        max_output_tokens=request.max_tokens,
-        sampling=decode_sampling(fields, SAMPLING),
-        reasoning=_reasoning(request),
-        output_format=None if request.response_format is None else _output_format(request.response_format),
-        stream=bool(request.stream if arrival.stream is None else arrival.stream),
-        dialect=NAME,
-        extra={
-            name: value
-            for name, value in fields.items()
-            if name not in _READ and name not in _APART and value is not None
-        },
-        inner_fields=inner_fields(fields, _INNER),
-        body={name: value for name, value in fields.items() if name != "bardo"},
-        body_bytes=raw,
-        options=read_options(fields),
-    )
 
 
 def _messages(messages: list[wire.Message]) -> tuple[Message, ...]:

@@ -74,55 +74,51 @@ def decode_request(body: bytes, arrival: Arrival) -> Request:
     """Read the body. Raises InvalidRequest, naming the field."""
     parsed = decode_object(body)
     try:
-        return _request(parsed, body, arrival)
+        own = {name: value for name, value in parsed.items() if name != "bardo"}
+        if not field_in(own, "contents"):
+            raise InvalidRequest("contents is required", hint="give at least one content", param="contents")
+        request = read(own, wire.Request, "")
+        config = request.generation_config or wire.GenerationConfig()
+        choice, tool_config = _tool_choice(request.tool_config)
+        output_format = _output_format(config)
+        reasoning = _reasoning(config.thinking_config)
+        options = read_options(parsed)
+        if reasoning is not None and reasoning.visible is False:
+            options = msgspec.structs.replace(options, omit_reasoning=True)
+        system = request.system_instruction
+        beside = carried_fields(system) if isinstance(system, wire.Content) else None
+        configs = {
+            "generationConfig": _carried_config(config, has_format=output_format is not None),
+            "toolConfig": tool_config,
+        }
+        return Request(
+            model=_model(request, arrival),
+            messages=(*_system(system), *_messages(request.contents or [])),
+            tools=_tools(request.tools),
+            tool_choice=choice,
+            max_output_tokens=as_whole_number(config.max_output_tokens, f"{_AT}maxOutputTokens"),
+            sampling=Sampling(
+                temperature=config.temperature,
+                top_p=config.top_p,
+                top_k=as_whole_number(config.top_k, f"{_AT}topK"),
+                frequency_penalty=config.frequency_penalty,
+                presence_penalty=config.presence_penalty,
+                seed=as_whole_number(config.seed, f"{_AT}seed"),
+                stop=tuple(config.stop_sequences or ()),
+            ),
+            reasoning=reasoning,
+            output_format=output_format,
+            choices=_choices(config),
+            stream=bool(arrival.stream),
+            dialect=NAME,
+            extra={**(carried_fields(request) or {}), **{name: held for name, held in configs.items() if held}},
+            inner_fields={("systemInstruction", name): value for name, value in beside.items()} if beside else {},
+            body=own,
+            body_bytes=body,
+            options=options,
+        )
     except RecursionError:
         raise InvalidRequest("the body is nested too deeply", hint=f"stay under {MAX_DEPTH} levels") from None
-
-
-def _request(body: JsonObject, raw: bytes, arrival: Arrival) -> Request:
-    own = {name: value for name, value in body.items() if name != "bardo"}
-    if not field_in(own, "contents"):
-        raise InvalidRequest("contents is required", hint="give at least one content", param="contents")
-    request = read(own, wire.Request, "")
-    config = request.generation_config or wire.GenerationConfig()
-    choice, tool_config = _tool_choice(request.tool_config)
-    output_format = _output_format(config)
-    reasoning = _reasoning(config.thinking_config)
-    options = read_options(body)
-    if reasoning is not None and reasoning.visible is False:
-        options = msgspec.structs.replace(options, omit_reasoning=True)
-    system = request.system_instruction
-    beside = carried_fields(system) if isinstance(system, wire.Content) else None
-    configs = {
-        "generationConfig": _carried_config(config, has_format=output_format is not None),
-        "toolConfig": tool_config,
-    }
-    return Request(
-        model=_model(request, arrival),
-        messages=(*_system(system), *_messages(request.contents or [])),
-        tools=_tools(request.tools),
-        tool_choice=choice,
-        max_output_tokens=as_whole_number(config.max_output_tokens, f"{_AT}maxOutputTokens"),
-        sampling=Sampling(
-            temperature=config.temperature,
-            top_p=config.top_p,
-            top_k=as_whole_number(config.top_k, f"{_AT}topK"),
-            frequency_penalty=config.frequency_penalty,
-            presence_penalty=config.presence_penalty,
-            seed=as_whole_number(config.seed, f"{_AT}seed"),
-            stop=tuple(config.stop_sequences or ()),
-        ),
-        reasoning=reasoning,
-        output_format=output_format,
-        choices=_choices(config),
-        stream=bool(arrival.stream),
-        dialect=NAME,
-        extra={**(carried_fields(request) or {}), **{name: held for name, held in configs.items() if held}},
-        inner_fields={("systemInstruction", name): value for name, value in beside.items()} if beside else {},
-        body=own,
-        body_bytes=raw,
-        options=options,
-    )
 
 
 def _model(request: wire.Request, arrival: Arrival) -> str:

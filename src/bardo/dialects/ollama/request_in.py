@@ -30,47 +30,48 @@ _APART = ("model", "bardo")
 def decode_request(body: bytes, arrival: Arrival) -> Request:
     """Read a request. Raises InvalidRequest naming the field. A stream is what is answered unless the client says no."""
     try:
-        return _request(decode_object(body), body, arrival)
+        fields = decode_object(body)
+        # Fields that are only carried are not looked at: where one is unknown, the messages need no second look.
+        known = {name: value for name, value in fields.items() if name in _READ}
+        if arrival.stream is not None:
+            known.pop("stream", None)
+        options: JsonObject = {}
+        if isinstance(known.get("options"), dict):
+            options = known["options"]
+            known["options"] = {name: value for name, value in options.items() if name in _OPTIONS}
+        request = read(known, wire.Request, "")
+        limit = whole_number(options, "num_predict", "options.")
+        # Below 1 it is no limit: -1 is until the end, -2 until the context is full.
+        limited = limit is not None and limit >= 1
+        left = {
+            name: value
+            for name, value in options.items()
+            if value is not None and (name not in _OPTIONS or (name == "num_predict" and not limited))
+        }
+        extra = {
+            name: value
+            for name, value in fields.items()
+            if name not in _READ and name not in _APART and value is not None
+        }
+        return Request(
+            model=arrival.model or required(fields, "model", str),
+            messages=_messages(request.messages or ()),
+            tools=tuple([_tool(tool, fields["tools"][place], place) for place, tool in enumerate(request.tools or ())]),
+            max_output_tokens=limit if limited else None,
+            sampling=decode_sampling(options, SAMPLING, "options.", one_stop=True),
+            reasoning=_reasoning(request.think) if request.think is not None and request.think != "" else None,
+            output_format=_output_format(request.format)
+            if request.format is not None and request.format != ""
+            else None,
+            stream=(request.stream if arrival.stream is None else arrival.stream) is not False,
+            dialect=NAME,
+            extra=extra | ({"options": left} if left else {}),
+            body={name: value for name, value in fields.items() if name != "bardo"},
+            body_bytes=body,
+            options=read_options(fields),
+        )
     except RecursionError:
         raise InvalidRequest("the body is nested too deeply") from None
-
-
-def _request(fields: JsonObject, raw: bytes, arrival: Arrival) -> Request:
-    # Fields that are only carried are not looked at: where one is unknown, the messages need no second look.
-    known = {name: value for name, value in fields.items() if name in _READ}
-    if arrival.stream is not None:
-        known.pop("stream", None)
-    options: JsonObject = {}
-    if isinstance(known.get("options"), dict):
-        options = known["options"]
-        known["options"] = {name: value for name, value in options.items() if name in _OPTIONS}
-    request = read(known, wire.Request, "")
-    limit = whole_number(options, "num_predict", "options.")
-    # Below 1 it is no limit: -1 is until the end, -2 until the context is full.
-    limited = limit is not None and limit >= 1
-    left = {
-        name: value
-        for name, value in options.items()
-        if value is not None and (name not in _OPTIONS or (name == "num_predict" and not limited))
-    }
-    extra = {
-        name: value for name, value in fields.items() if name not in _READ and name not in _APART and value is not None
-    }
-    return Request(
-        model=arrival.model or required(fields, "model", str),
-        messages=_messages(request.messages or ()),
-        tools=tuple([_tool(tool, fields["tools"][place], place) for place, tool in enumerate(request.tools or ())]),
-        max_output_tokens=limit if limited else None,
-        sampling=decode_sampling(options, SAMPLING, "options.", one_stop=True),
-        reasoning=_reasoning(request.think) if request.think is not None and request.think != "" else None,
-        output_format=_output_format(request.format) if request.format is not None and request.format != "" else None,
-        stream=(request.stream if arrival.stream is None else arrival.stream) is not False,
-        dialect=NAME,
-        extra=extra | ({"options": left} if left else {}),
-        body={name: value for name, value in fields.items() if name != "bardo"},
-        body_bytes=raw,
-        options=read_options(fields),
-    )
 
 
 _OPTIONS = frozenset((*SAMPLING.values(), "num_predict"))

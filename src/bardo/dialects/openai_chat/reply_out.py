@@ -132,7 +132,16 @@ class MessageCollector:
         if "reasoning_content" in delta:
             self._thinking.append(delta["reasoning_content"])
         for piece in delta["reasoning_details"]:
-            _add_detail(self._details, piece)
+            # Add a piece of thinking: to the one before where that is of its index.
+            details = self._details
+            last = details[-1] if details and details[-1]["index"] == piece["index"] else None
+            if last is None:
+                details.append(dict(piece))
+            else:
+                kind = piece["type"] if is_bare(last) else last["type"]
+                texts = {name: last.get(name, "") + piece[name] for name in ("text", "summary") if piece.get(name)}
+                empty = [name for name in ("text", "summary") if name in piece and not piece[name]]
+                last |= {name: value for name, value in piece.items() if name not in empty} | texts | {"type": kind}
         return ()
 
     def _add_text(self, number: int, block: TextBlock) -> None:
@@ -203,18 +212,6 @@ _ADD: dict[type[ReplyBlock], Callable[[MessageCollector, int, Any], None]] = {
     RefusalBlock: MessageCollector._add_refusal,
     UnknownBlock: MessageCollector._add_unknown,
 }
-
-
-def _add_detail(details: list[JsonObject], piece: JsonObject) -> None:
-    """Add a piece of thinking: to the one before where that is of its index."""
-    last = details[-1] if details and details[-1]["index"] == piece["index"] else None
-    if last is None:
-        details.append(dict(piece))
-    else:
-        kind = piece["type"] if is_bare(last) else last["type"]
-        texts = {name: last.get(name, "") + piece[name] for name in ("text", "summary") if piece.get(name)}
-        empty = [name for name in ("text", "summary") if name in piece and not piece[name]]
-        last |= {name: value for name, value in piece.items() if name not in empty} | texts | {"type": kind}
 
 
 def merge_states(one: JsonObject, other: JsonObject) -> JsonObject:

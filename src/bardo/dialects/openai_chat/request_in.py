@@ -243,7 +243,7 @@ def interleaved(thoughts: Sequence[PlacedDetail], said: Sequence[Block], calls: 
     for one in thoughts:
         while place < len(said) and characters < one.characters:
             block = said[place]
-            length, room = _length(block) - begin, one.characters - characters
+            length, room = (len(block.text) if isinstance(block, TextBlock) else 0) - begin, one.characters - characters
             if length > room and isinstance(block, TextBlock) and not block.opaque and block.carried is None:
                 blocks.append(TextBlock(block.text[begin : begin + room]))
                 begin, characters = begin + room, one.characters
@@ -263,10 +263,6 @@ def interleaved(thoughts: Sequence[PlacedDetail], said: Sequence[Block], calls: 
 def _behind(block: Block, begin: int) -> Block:
     """Return what of a block stands behind as many characters."""
     return TextBlock(block.text[begin:]) if begin and isinstance(block, TextBlock) else block
-
-
-def _length(block: Block) -> int:
-    return len(block.text) if isinstance(block, TextBlock) else 0
 
 
 def _content(content: str | list[wire.Part | str] | None) -> list[Block]:

@@ -78,22 +78,6 @@ def encode_body(request: Request, row: ProviderRow, losses: Losses) -> JsonObjec
     body: JsonObject = {"model": request.model, "input": items}
     if instructions:
         body["instructions"] = instructions
-    body |= _tools(request, losses)
-    if request.max_output_tokens is not None:
-        body["max_output_tokens"] = request.max_output_tokens
-    body |= encode_sampling(request.sampling, OPENAI_SAMPLING if own else _SAMPLING)
-    body |= _text(request)
-    if request.stream:
-        body["stream"] = True
-    body |= {name: value for name, value in losses.own_extra(request).items() if name != "text"}
-    body = merge_fields(body, encode_control(request, losses))
-    _add_storage(
-        body, thinks=request.control is None or request.control.thinks is not False, kept=request.kept_as is not None
-    )
-    return body
-
-
-def _tools(request: Request, losses: Losses) -> JsonObject:
     fields: JsonObject = {}
     tools = [written for tool in request.tools if (written := _tool(tool, request.dialect, losses)) is not None]
     if tools:
@@ -103,7 +87,22 @@ def _tools(request: Request, losses: Losses) -> JsonObject:
         fields["tool_choice"] = {"type": "function", "name": choice.name} if choice.mode == "named" else choice.mode
     if choice is not None and choice.parallel is not None:
         fields["parallel_tool_calls"] = choice.parallel
-    return fields
+    body |= fields
+    if request.max_output_tokens is not None:
+        body["max_output_tokens"] = request.max_output_tokens
+    body |= encode_sampling(request.sampling, OPENAI_SAMPLING if own else _SAMPLING)
+    text = dict(request.extra.get("text") or {}) if request.dialect == NAME else {}
+    if request.output_format is not None:
+        text["format"] = _format(request.output_format)
+    body |= {"text": text} if text else {}
+    if request.stream:
+        body["stream"] = True
+    body |= {name: value for name, value in losses.own_extra(request).items() if name != "text"}
+    body = merge_fields(body, encode_control(request, losses))
+    _add_storage(
+        body, thinks=request.control is None or request.control.thinks is not False, kept=request.kept_as is not None
+    )
+    return body
 
 
 def _tool(tool: Tool, asked_in: str, losses: Losses) -> JsonObject | None:
@@ -123,13 +122,6 @@ def _tool(tool: Tool, asked_in: str, losses: Losses) -> JsonObject | None:
     if tool.strict is not None or asked_in != NAME:
         written["strict"] = bool(tool.strict)
     return {**written, **own}
-
-
-def _text(request: Request) -> JsonObject:
-    text = dict(request.extra.get("text") or {}) if request.dialect == NAME else {}
-    if request.output_format is not None:
-        text["format"] = _format(request.output_format)
-    return {"text": text} if text else {}
 
 
 def _format(output_format: OutputFormat) -> JsonObject:

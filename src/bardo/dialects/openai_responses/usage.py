@@ -71,7 +71,11 @@ def encode_usage(usage: Usage, thinking: str = "") -> JsonObject | None:
     raw = usage.raw if isinstance(usage.raw, dict) and _is_own(usage.raw) else {}
     if not usage.reported:
         return raw or None
-    if _says(raw, usage):
+    # Whether a client reads the counts from the provider's own object, all that it looks for.
+    into, out = _object(raw, "input_tokens_details"), _object(raw, "output_tokens_details")
+    told = (raw.get("input_tokens"), raw.get("output_tokens"), into.get("cached_tokens"), out.get("reasoning_tokens"))
+    known = (usage.input_tokens, usage.output_tokens, usage.cached_input_tokens, usage.reasoning_tokens)
+    if None not in told and told == known and into.get("cache_write_tokens") == usage.cache_write_tokens:
         return raw
     cache = {"cached_tokens": usage.cached_input_tokens or 0, "cache_write_tokens": usage.cache_write_tokens or 0}
     thought: JsonObject = {"reasoning_tokens": usage.reasoning_tokens}
@@ -87,14 +91,6 @@ def encode_usage(usage: Usage, thinking: str = "") -> JsonObject | None:
         "output_tokens_details": {**_object(raw, "output_tokens_details"), **thought},
         "total_tokens": (usage.input_tokens or 0) + (usage.output_tokens or 0),
     }
-
-
-def _says(raw: JsonObject, usage: Usage) -> bool:
-    """Whether a client reads the counts from the provider's own object, all that it looks for."""
-    into, out = _object(raw, "input_tokens_details"), _object(raw, "output_tokens_details")
-    told = (raw.get("input_tokens"), raw.get("output_tokens"), into.get("cached_tokens"), out.get("reasoning_tokens"))
-    known = (usage.input_tokens, usage.output_tokens, usage.cached_input_tokens, usage.reasoning_tokens)
-    return None not in told and told == known and into.get("cache_write_tokens") == usage.cache_write_tokens
 
 
 def _is_own(raw: JsonObject) -> bool:

@@ -152,12 +152,24 @@ def read_thinking(fields: JsonObject, dialect: str) -> RequestedReasoning:
     if _PLACES.isdisjoint(fields):
         return RequestedReasoning(None, omit=False)
     requested = _RequestedReasoning()
-    _read_flat(fields, requested)
+    requested.effort(optional(fields, "reasoning_effort", str), "reasoning_effort")
+    requested.take("on", optional(fields, "enable_thinking", bool), "enable_thinking")
+    for name in ("thinking_budget", "thinking_token_budget"):
+        requested.budget(optional(fields, name, int), name)
+    think: Any = optional(fields, "think", (bool, str))
+    if isinstance(think, bool):
+        requested.take("on", think, "think")
+    else:
+        requested.effort(think, "think")
     shown = _read_reasoning(fields, requested)
     _read_object(fields, requested)
     config = optional(fields, "output_config", dict) or {}
     requested.effort(optional(config, "effort", str, "output_config."), "output_config.effort")
-    _read_template(fields, requested)
+    nested, at = optional(fields, TEMPLATE, dict) or {}, f"{TEMPLATE}."
+    for switch in _SWITCHES:
+        requested.take("on", optional(nested, switch, bool, at), at + switch)
+    requested.budget(optional(nested, "thinking_budget", int, at), f"{at}thinking_budget")
+    requested.effort(optional(nested, "reasoning_effort", str, at), f"{at}reasoning_effort")
     told, rest = _read_fields(fields)
     amount = any(requested.get(what) is not None for what in ("on", "effort", "budget"))
     if not amount and shown is None and not rest:
@@ -173,18 +185,6 @@ def read_thinking(fields: JsonObject, dialect: str) -> RequestedReasoning:
         raw_fields=told,
     )
     return RequestedReasoning(policy, omit=shown is False)
-
-
-def _read_flat(fields: JsonObject, requested: _RequestedReasoning) -> None:
-    requested.effort(optional(fields, "reasoning_effort", str), "reasoning_effort")
-    requested.take("on", optional(fields, "enable_thinking", bool), "enable_thinking")
-    for name in ("thinking_budget", "thinking_token_budget"):
-        requested.budget(optional(fields, name, int), name)
-    think: Any = optional(fields, "think", (bool, str))
-    if isinstance(think, bool):
-        requested.take("on", think, "think")
-    else:
-        requested.effort(think, "think")
 
 
 def _read_reasoning(fields: JsonObject, requested: _RequestedReasoning) -> bool | None:
@@ -213,14 +213,6 @@ def _read_object(fields: JsonObject, requested: _RequestedReasoning) -> None:
         raise InvalidRequest(f"thinking.type is {kind!r}", hint=hint, param="thinking.type")
     requested.take("on", None if kind is None else kind != "disabled", "thinking.type")
     requested.budget(optional(nested, "budget_tokens", int, "thinking."), "thinking.budget_tokens")
-
-
-def _read_template(fields: JsonObject, requested: _RequestedReasoning) -> None:
-    nested, at = optional(fields, TEMPLATE, dict) or {}, f"{TEMPLATE}."
-    for switch in _SWITCHES:
-        requested.take("on", optional(nested, switch, bool, at), at + switch)
-    requested.budget(optional(nested, "thinking_budget", int, at), f"{at}thinking_budget")
-    requested.effort(optional(nested, "reasoning_effort", str, at), f"{at}reasoning_effort")
 
 
 def _level(word: str, place: str) -> Effort:

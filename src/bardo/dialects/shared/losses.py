@@ -203,7 +203,15 @@ def report_field_lacks(request: Request, losses: Losses) -> None:
         losses.lose_fields(request.reasoning.carried)
     report_tool_lacks(request, losses)
     if not own:
-        _report_foreign(request, losses)
+        why = f"{losses.declaration.title} has no such field"
+        for name, value in request.extra.items():
+            lost = not_granted(request.dialect, name, value)
+            if lost is not None:
+                losses.lose(name, lost, why)
+        for path, value in request.inner_fields.items():
+            losses.lose(".".join(path), value, why)
+        for name, value in request.headers.items():
+            losses.lose(name, value, f"a header of {request.dialect}")
 
 
 def with_inner_fields(body: JsonObject, request: Request, losses: Losses) -> JsonObject:
@@ -291,18 +299,6 @@ def _plain(value: object) -> Any:
     if isinstance(value, msgspec.Struct):
         return getattr(value, "name", "") or getattr(value, "mode", "")
     return value
-
-
-def _report_foreign(request: Request, losses: Losses) -> None:
-    why = f"{losses.declaration.title} has no such field"
-    for name, value in request.extra.items():
-        lost = not_granted(request.dialect, name, value)
-        if lost is not None:
-            losses.lose(name, lost, why)
-    for path, value in request.inner_fields.items():
-        losses.lose(".".join(path), value, why)
-    for name, value in request.headers.items():
-        losses.lose(name, value, f"a header of {request.dialect}")
 
 
 def _report_block(block: Block, kind: type, losses: Losses, checks: Checks) -> None:
@@ -403,20 +399,15 @@ def with_shared(body: JsonObject, carried: JsonObject) -> JsonObject:
 
 def _take_shared(extra: JsonObject, shared: SharedFields, source: str, target: str) -> JsonObject:
     """Take all that is shared out of `extra`, and return it by its paths in the target."""
-    found = _move_shared(extra, shared, source, target)
-    for switch in shared.switch:
-        if {source, target} == {switch.dialect, switch.in_dialect}:
-            found |= _switched(extra, found, switch, source)
-    return found
-
-
-def _move_shared(extra: JsonObject, shared: SharedFields, source: str, target: str) -> JsonObject:
-    """Take the shared fields out of `extra`, and return them by their paths in the target."""
+    # Take the shared fields out of `extra`, and return them by their paths in the target.
     found: JsonObject = {}
     for path, there in shared.paths(source, target):
         value = take_at(extra, path)
         if value is not None:
             found[there] = value
+    for switch in shared.switch:
+        if {source, target} == {switch.dialect, switch.in_dialect}:
+            found |= _switched(extra, found, switch, source)
     return found
 
 

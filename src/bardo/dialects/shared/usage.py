@@ -50,7 +50,12 @@ def output_with_reasoning(
     output, where no reasoning is named, holds reasoning.
     """
     if reasoning is None and excludes_reasoning is not False:
-        return _with_unnamed(output, prompt, total)
+        # Take what a total holds beside prompt and output for reasoning: Gemini's Chat Completions route names it nowhere else.
+        if output is None or prompt is None or total is None or total <= prompt + output:
+            return output, None, ()
+        rest = total - prompt - output
+        why = "the provider's own total holds this much more than input and output"
+        return output + rest, rest, (Degradation("usage.reasoning_tokens", sent=rest, why=why),)
     if output is None or not reasoning:
         return output, reasoning, ()
     if excludes_reasoning is None:
@@ -77,17 +82,6 @@ def cache_within_input(
     why = "the provider reports more of it than input, which includes it"
     pairs = (("usage.cached_input_tokens", cached, read), ("usage.cache_write_tokens", written, kept))
     return read, kept, tuple(Degradation(what, asked=was, sent=now, why=why) for what, was, now in pairs if was != now)
-
-
-def _with_unnamed(
-    output: int | None, prompt: int | None, total: int | None
-) -> tuple[int | None, int | None, tuple[Degradation, ...]]:
-    """Take what a total holds beside prompt and output for reasoning: Gemini's Chat Completions route names it nowhere else."""
-    if output is None or prompt is None or total is None or total <= prompt + output:
-        return output, None, ()
-    rest = total - prompt - output
-    why = "the provider's own total holds this much more than input and output"
-    return output + rest, rest, (Degradation("usage.reasoning_tokens", sent=rest, why=why),)
 
 
 # Google's words for how a call was served, in `usageMetadata` (cloud.google.com/vertex-ai, "GenerateContentResponse", 2026-11).

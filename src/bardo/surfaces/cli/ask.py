@@ -110,7 +110,19 @@ def attached_blocks(names: Sequence[str]) -> tuple[Block, ...]:
         if name.startswith(("http://", "https://")):
             blocks.append(_address(name))
             continue
-        data = _read_bytes(name)
+        try:
+            if name == STDIN:
+                data = sys.stdin.buffer.read(_MOST_BYTES + 1)
+            else:
+                with Path(name).open("rb") as file:
+                    data = file.read(_MOST_BYTES + 1)
+        except OSError as problem:
+            hint = "give a file, - for stdin, or an address that begins with https://"
+            raise InvalidRequest(f"cannot read {name}: {problem.strerror or problem}", hint=hint) from problem
+        if len(data) > _MOST_BYTES:
+            raise InvalidRequest(f"{name} has more than {_MOST_BYTES // _MEGABYTE} MB", hint="attach a smaller file")
+        if not data:
+            raise InvalidRequest(f"{name} is empty", hint="attach a file that holds something")
         size += len(data)
         if size > _MOST_IN_ALL:
             raise InvalidRequest(
@@ -127,23 +139,6 @@ def _address(url: str) -> Block:
     if path.lower().endswith(".pdf"):
         return DocumentBlock(media_type="application/pdf", url=url, name=path.rpartition("/")[2])
     return ImageBlock(url=url)
-
-
-def _read_bytes(name: str) -> bytes:
-    try:
-        if name == STDIN:
-            data = sys.stdin.buffer.read(_MOST_BYTES + 1)
-        else:
-            with Path(name).open("rb") as file:
-                data = file.read(_MOST_BYTES + 1)
-    except OSError as problem:
-        hint = "give a file, - for stdin, or an address that begins with https://"
-        raise InvalidRequest(f"cannot read {name}: {problem.strerror or problem}", hint=hint) from problem
-    if len(data) > _MOST_BYTES:
-        raise InvalidRequest(f"{name} has more than {_MOST_BYTES // _MEGABYTE} MB", hint="attach a smaller file")
-    if not data:
-        raise InvalidRequest(f"{name} is empty", hint="attach a file that holds something")
-    return data
 
 
 def _block(name: str, data: bytes) -> Block:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer as ReadableBuffer
 
     from bardo.adapters.stores.export.clickhouse import ClickHouseTarget
-    from bardo.adapters.stores.export.exporting import ExportSummary, FileExport, SinceLast
+    from bardo.adapters.stores.export.exporting import ExportSummary, SinceLast
     from bardo.adapters.stores.log.queries import RowSpan
 
 STATE_FILE = "log-exports.json"
@@ -149,7 +149,12 @@ class _Job:
         if self._table is not None:
             return asyncio.run(self._send(reader, span, self._table, follow))
         if self._path is None:
-            return _write_stdout(reader, span, self._file)
+            # Write to a pipe as it is, and to a terminal what can do nothing to it.
+            if not sys.stdout.isatty():
+                done = self._file.write_to(reader, span, sys.stdout.buffer)
+                sys.stdout.buffer.flush()
+                return done
+            return self._file.write_to(reader, span, cast("IO[bytes]", _Terminal()))
         done = self._file.write(reader, span, self._path)
         if follow is not None:
             follow.note(done.row_number)
@@ -175,15 +180,6 @@ class _Job:
             )
         finally:
             await transport.close()
-
-
-def _write_stdout(reader: LogReader, span: RowSpan, file: FileExport) -> ExportSummary:
-    """Write to a pipe as it is, and to a terminal what can do nothing to it."""
-    if not sys.stdout.isatty():
-        done = file.write_to(reader, span, sys.stdout.buffer)
-        sys.stdout.buffer.flush()
-        return done
-    return file.write_to(reader, span, cast("IO[bytes]", _Terminal()))
 
 
 class _Terminal(io.RawIOBase):

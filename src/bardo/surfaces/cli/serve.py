@@ -169,7 +169,24 @@ def _serve(
         allow_unauthenticated=allow_unauthenticated or settings.gateway.allow_unauthenticated,
     )
     settings = msgspec.structs.replace(settings, gateway=gateway)
-    _check_ledgers(settings)
+    # Look through what nobody can make anew, before anybody is told that bardo listens. Raises OperatorError, which names the file.
+    log, state = log_path(settings), state_path(settings)
+    if settings.log.enabled and isinstance(log, Path):
+        check_ledger(log, LOG)
+    if isinstance(state, Path):
+        check_ledger(state, STATE)
+        if state.is_file() and state.stat().st_size:
+            # So a form that this version does not know is told here, and workers do not migrate side by side.
+            from bardo.services.accounts.key_store import holds_keys, open_keys
+
+            if holds_keys(state):
+                open_keys(state).dispose()
+    responses = place_of(settings.responses, os.environ, "responses")
+    if is_file_name(responses):
+        check_ledger(named_path(responses), RESPONSES)
+        store = open_responses(settings.responses)
+        if store is not None:
+            store.close()
     configured = [provider_of(entry, settings.source) for entry in settings.providers] or with_keys(Keyring())
     check_proxies(url for provider in configured for url in provider.base_urls)
     check_bind(gateway, has_keys=has_keys(settings))
@@ -236,27 +253,6 @@ def _check_log(settings: Settings) -> None:
         try:
             store.check_writable()
         finally:
-            store.close()
-
-
-def _check_ledgers(settings: Settings) -> None:
-    """Look through what nobody can make anew, before anybody is told that bardo listens. Raises OperatorError, which names the file."""
-    log, state = log_path(settings), state_path(settings)
-    if settings.log.enabled and isinstance(log, Path):
-        check_ledger(log, LOG)
-    if isinstance(state, Path):
-        check_ledger(state, STATE)
-        if state.is_file() and state.stat().st_size:
-            # So a form that this version does not know is told here, and workers do not migrate side by side.
-            from bardo.services.accounts.key_store import holds_keys, open_keys
-
-            if holds_keys(state):
-                open_keys(state).dispose()
-    responses = place_of(settings.responses, os.environ, "responses")
-    if is_file_name(responses):
-        check_ledger(named_path(responses), RESPONSES)
-        store = open_responses(settings.responses)
-        if store is not None:
             store.close()
 
 

@@ -180,7 +180,12 @@ def simulate(
 
 async def _run(simulators: Sequence[Simulator], port: int, *, as_json: bool) -> None:
     # A program that waits for the addresses may end this one as soon as it has read them.
-    interrupted = _stop_event()
+    # What Ctrl-C or SIGTERM set, which are the ordinary end.
+    interrupted = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        # Windows has no such handlers; there Ctrl-C interrupts.
+        with contextlib.suppress(NotImplementedError):
+            asyncio.get_running_loop().add_signal_handler(number, interrupted.set)
     async with serve_many(simulators, first_port=port) as addresses:
         if as_json:
             show_json({"simulators": listing(addresses)})
@@ -201,16 +206,6 @@ async def _run(simulators: Sequence[Simulator], port: int, *, as_json: bool) -> 
             entries = [entry_for(simulator, addresses[simulator.provider.name]) for simulator in simulators]
             show_text(configuration(entries))
         await interrupted.wait()
-
-
-def _stop_event() -> asyncio.Event:
-    """Return what Ctrl-C or SIGTERM set, which are the ordinary end."""
-    stop = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        # Windows has no such handlers; there Ctrl-C interrupts.
-        with contextlib.suppress(NotImplementedError):
-            asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    return stop
 
 
 def _list(names: Sequence[str], *, as_json: bool) -> None:
