@@ -6,6 +6,7 @@ import logging
 from array import array
 from collections import OrderedDict
 from collections.abc import Callable
+from operator import eq, ne
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -46,7 +47,7 @@ class _Pieces:
 
     def alike(self, other: _Pieces) -> int:
         """Return how many pieces two heads have in common: in their places, or before and behind one change that moved the rest."""
-        placed = sum(a == b for a, b in zip(self.ahead, other.ahead, strict=False))
+        placed: int = sum(map(eq, self.ahead, other.ahead))
         return max(placed, _common(self.ahead, other.ahead) + _common(self.back, other.back))
 
     def first_difference(self, other: _Pieces) -> int:
@@ -102,8 +103,9 @@ class PromptHeads:
                 prompt.new_in_a_row = 1
                 return None
         pieces = _Pieces(head)
-        known = max(prompts, key=lambda one: one.pieces.alike(pieces), default=None)
-        if known is None or known.pieces.alike(pieces) * 2 < len(pieces.ahead):
+        alike = [one.pieces.alike(pieces) for one in prompts]
+        known = prompts[alike.index(max(alike))] if prompts else None
+        if known is None or max(alike) * 2 < len(pieces.ahead):
             prompts.append(_Prompt(digest, pieces))
             del prompts[:-_KEPT]
             return None
@@ -124,8 +126,7 @@ class PromptHeads:
 
 def _common(one: array[int], other: array[int]) -> int:
     """Return how many digests two rows have alike before the first that differs."""
-    shorter = min(len(one), len(other))
-    return next((place for place in range(shorter) if one[place] != other[place]), shorter)
+    return next((place for place, differs in enumerate(map(ne, one, other)) if differs), min(len(one), len(other)))
 
 
 _FIRST_GUESS = 1000.0
