@@ -258,6 +258,75 @@ def test_a_conversation_that_does_not_begin_with_a_prompt_is_written_anew() -> N
     assert [one["role"] for one in msgspec.json.decode(attempt.wire.body)["messages"]] == ["assistant", "user"]
 
 
+@pytest.mark.parametrize("text", [b'"be"', b'[{"type":"text","text":"be"}]'], ids=["a text", "blocks"])
+@pytest.mark.parametrize("system", [b"", b'"system":"first",'], ids=["alone", "behind the system prompt"])
+def test_what_the_system_says_in_the_history_is_not_sent_twice(system: bytes, text: bytes) -> None:
+    turns = b'{"role":"system","content":%b},{"role":"user",  "content":"a"},{"role":"user","content":"b"}' % text
+    row = builtin().provider("anthropic")
+    assert row is not None
+    body = b'{"model":"p/m","max_tokens":2000,%b"thinking":{"type":"enabled","budget_tokens":9000},"messages":[%b]}'
+    asked = dialect("anthropic_messages").decode_request(body % (system, turns), Arrival())
+    attempt = plan(
+        asked, Target(provider=Provider(id="p", row=row, base_url="http://host/v1"), model="claude-sonnet-4-5")
+    )
+    assert attempt.written is not None
+    assert attempt.wire.body == dialect("anthropic_messages").encode_request(attempt.written, row).body
+    assert attempt.wire.body.count(b'"be"') == 1
+
+
+SIGNED = b'{"type":"thinking","thinking":"t","signature":"%b"},' % (b"S" * 40)
+UNSIGNED = b'{"type":"thinking","thinking":"t","signature":""},'
+USE = b'{"type":"tool_use","id":"t","name":"look","input":{}}'
+RESULT = b'{"role":"user",  "content":[{"type":"tool_result","tool_use_id":"t","content":"r"}]}'
+
+
+@pytest.mark.parametrize(
+    ("turns", "thinks", "is_own"),
+    [
+        ([b'{"role":"assistant","content":[%b%b]}' % (SIGNED, USE), RESULT], True, True),
+        ([b'{"role":"assistant","content":[%b]}' % USE, RESULT], False, False),
+        ([b'{"role":"assistant","content":[%b]}' % USE, RESULT, b'{"role":"user","content":"b"}'], False, False),
+        ([b'{"role":"assistant","content":[%b%b]}' % (UNSIGNED, USE), RESULT], False, False),
+        (
+            [
+                b'{"role":"assistant","content":"b"}',
+                b'{"role":"assistant","content":[%b%b]}' % (SIGNED, USE),
+                RESULT,
+            ],
+            False,
+            False,
+        ),
+        (
+            [
+                b'{"role":"assistant","content":[%b]}' % USE,
+                RESULT,
+                b'{"role":"assistant","content":"b"}',
+                b'{"role":"user","content":"c"}',
+            ],
+            True,
+            True,
+        ),
+    ],
+    ids=[
+        "with its thinking",
+        "without",
+        "without, and more is said",
+        "unsigned",
+        "behind another message of the model",
+        "an earlier turn",
+    ],
+)
+def test_a_budget_is_off_where_calls_without_thinking_are_answered(
+    turns: list[bytes], thinks: bool, is_own: bool
+) -> None:
+    begun = [b'{"role":"user",  "content":"a"}', *turns]
+    attempt = asked_otherwise("anthropic_messages", b'"messages":[%b]' % b",".join(begun))
+    assert (b'"role":"user",  "content"' in attempt.wire.body) is is_own
+    sent = msgspec.json.decode(attempt.wire.body)["thinking"]
+    assert sent == ({"type": "enabled", "budget_tokens": 1024} if thinks else {"type": "disabled"})
+    assert any(one.what == "reasoning" and one.sent == "off" for one in attempt.degraded) is not thinks
+
+
 def test_of_a_field_that_is_named_twice_the_one_that_was_read_is_sent_beside_a_history_as_it_came() -> None:
     attempt = asked_otherwise("openai_chat", b'"messages":[],' + TURNS["openai_chat"], b',"stop":["x"],"stop":["y"]')
     names = [name for name, _ in json.loads(attempt.wire.body, object_pairs_hook=list)]

@@ -83,7 +83,7 @@ def with_history_as_it_came(
     body, language = request.body, dialect(row.dialect)
     if body is None or language.history not in body or written.messages is not request.messages:
         return None
-    if not _history_goes_as_it_came(request, row, shape, facts):
+    if not _history_goes_as_it_came(written, row, shape, facts):
         return None
     values = _split(request.body_bytes) if request.body_bytes else {}
     if values.keys() != body.keys():
@@ -97,6 +97,10 @@ def with_history_as_it_came(
     if losses.rule is not None or any(
         request.body_bytes.count(b'"%b"' % name.encode()) > losses.most_of(name) for name in losses.markers
     ):
+        return None
+    turns, begun = body[language.history], fields[language.history]
+    if isinstance(turns, list) and turns[len(begun) - 1].get("role") in ("system", "developer"):
+        # What the system says in the history is written into that field too.
         return None
     kept = {name: value for name, value in values.items() if name in fields}
     changed = {

@@ -13,6 +13,7 @@ from bardo.dialects.anthropic_messages.request_out import (
     encode_control,
     has_blank_stop,
     has_blank_text,
+    yields_to_calls,
 )
 from bardo.dialects.anthropic_messages.searches import CITATIONS, SEARCHES, TOOL_SEARCHES
 from bardo.dialects.anthropic_messages.wire import NAME, REASONS
@@ -29,7 +30,9 @@ DIALECT = Dialect(
     request_path=lambda request: "messages",
     encode_body=encode_body,
     encode_control=encode_control,
-    mends=lambda request, row, facts: has_blank_stop(request) or has_blank_text(facts.blocks),
+    mends=lambda request, row, facts: (
+        has_blank_stop(request) or has_blank_text(facts.blocks) or yields_to_calls(request)
+    ),
     reply=ReplyDeclaration(
         expresses=frozenset(
             {

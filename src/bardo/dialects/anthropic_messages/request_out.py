@@ -390,6 +390,23 @@ def _lacks_thinking(turns: Sequence[_Turn]) -> bool:
     return not begins and any(block.get("type") == "tool_result" for block in turns[-1].blocks)
 
 
+def yields_to_calls(request: Request) -> bool:
+    """Whether thinking within a budget may be off because tools are answered that were called without it, as the messages are."""
+    if "budget_tokens" not in (control_fields(request).get("thinking") or ()):
+        return False
+    answers = False
+    for place in reversed(range(len(request.messages))):
+        message = request.messages[place]
+        if message.role == "assistant":
+            first = message.blocks[0] if message.blocks else None
+            begins = (
+                isinstance(first, ReasoningBlock) and first.opaque and request.messages[place - 1].role != "assistant"
+            )
+            return answers and not begins
+        answers = answers or ToolResultBlock in message.kinds
+    return False
+
+
 def encode_control(request: Request, losses: Losses, *, lacks_thinking: bool = False) -> JsonObject:
     """Return what is written of thinking: the control, and the caller's own words beside it (a `display`, a `block_binding`)."""
     policy, own = request.reasoning, dict[str, object]()
