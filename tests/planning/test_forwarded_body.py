@@ -274,6 +274,12 @@ def test_what_the_system_says_in_the_history_is_not_sent_twice(system: bytes, te
     assert attempt.wire.body.count(b'"be"') == 1
 
 
+def test_a_history_is_sent_whose_first_content_has_no_parts() -> None:
+    turns = b'"contents":[{"role":"user","parts":[]},{"role":"model","parts":[{"text":"b"}]}]'
+    sent = msgspec.json.decode(asked_otherwise("gemini", turns).wire.body)
+    assert sent["contents"] == [{"role": "model", "parts": [{"text": "b"}]}]
+
+
 SIGNED = b'{"type":"thinking","thinking":"t","signature":"%b"},' % (b"S" * 40)
 UNSIGNED = b'{"type":"thinking","thinking":"t","signature":""},'
 USE = b'{"type":"tool_use","id":"t","name":"look","input":{}}'

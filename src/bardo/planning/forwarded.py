@@ -98,9 +98,9 @@ def with_history_as_it_came(
         request.body_bytes.count(b'"%b"' % name.encode()) > losses.most_of(name) for name in losses.markers
     ):
         return None
-    turns, begun = body[language.history], fields[language.history]
-    if isinstance(turns, list) and turns[len(begun) - 1].get("role") in ("system", "developer"):
-        # What the system says in the history is written into that field too.
+    turns, begun = body[language.history], fields.get(language.history)
+    # Nothing is sent of a beginning that says nothing, and what the system says in the history may be written into a field of its own.
+    if not begun or (isinstance(turns, list) and turns[len(begun) - 1].get("role") in ("system", "developer")):
         return None
     kept = {name: value for name, value in values.items() if name in fields}
     changed = {
