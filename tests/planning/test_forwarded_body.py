@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 
 from bardo.catalog.load import builtin
 from bardo.dialects import dialect
+from bardo.dialects.shared.states import seal
 from bardo.planning.attempt import Attempt
 from bardo.planning.forwarded import with_fields
 from bardo.planning.planner import plan
 from bardo.planning.route import Provider, Target
+from bardo.values.blocks import Opaque
 from bardo.values.wire import Arrival
 
 _SCALARS = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False)
@@ -272,6 +274,85 @@ def test_what_the_system_says_in_the_history_is_not_sent_twice(system: bytes, te
     assert attempt.written is not None
     assert attempt.wire.body == dialect("anthropic_messages").encode_request(attempt.written, row).body
     assert attempt.wire.body.count(b'"be"') == 1
+
+
+def test_a_marked_history_has_its_own_bytes_where_the_model_takes_breakpoints() -> None:
+    row = builtin().provider("openai-responses") or builtin().provider("openai")
+    turns = b'"input":[{"type":"message","role":"user",  "content":[{"type":"input_text","text":"a"%b}]}]' % MARK
+    asked = dialect("openai_responses").decode_request(
+        b'{"model":"p/m","reasoning":{"effort":"minimal"},%b}' % turns, Arrival()
+    )
+    assert row is not None
+    at = Provider(id="p", row=row, base_url="http://host/v1")
+    target = Target(
+        provider=next(one for one in at.endpoints if one.row.dialect == "openai_responses"), model="gpt-5.6"
+    )
+    assert turns in plan(asked, target).wire.body
+
+
+@pytest.mark.parametrize("says_more", [False, True], ids=["as the client says it", "with other fields"])
+@pytest.mark.parametrize(
+    ("client", "provider", "model", "fields", "turns"),
+    [
+        (
+            "anthropic_messages",
+            "bedrock-mantle-anthropic",
+            "claude-sonnet-4-5",
+            b'"max_tokens":2000,"system":"x-anthropic-billing-header: cc_version=2.1.0; cch=12345;\\nbe"',
+            b'"messages":[{"role":"user",  "content":"a"}]',
+        ),
+        (
+            "anthropic_messages",
+            "vertex-anthropic",
+            "claude-sonnet-4-5",
+            b'"max_tokens":2000',
+            b'"messages":[{"role":"user",  "content":"a"}]',
+        ),
+        (
+            "openai_chat",
+            "deepseek",
+            "deepseek-v4-pro",
+            b'"temperature":0.5',
+            b'"messages":[{"role":"user",  "content":"a"},{"role":"assistant","content":"b","reasoning_content":"t","tool_calls":['
+            b'{"id":"c","type":"function","function":{"name":"my.tool","arguments":"{}"}}]},'
+            b'{"role":"tool","tool_call_id":"c","content":"d"}]',
+        ),
+        (
+            "openai_chat",
+            "deepseek",
+            "deepseek-v4-pro",
+            b'"temperature":0.5',
+            b'"messages":[{"role":"user",  "content":"a"},{"role":"assistant","content":"b","annotations":[]}]',
+        ),
+        (
+            "anthropic_messages",
+            "anthropic",
+            "claude-sonnet-4-5",
+            b'"max_tokens":2000',
+            b'"messages":[{"role":"user",  "content":"a"},{"role":"assistant","content":[{"type":"thinking","thinking":"t",'
+            b'"signature":"%b"},{"type":"text","text":"b"}]},{"role":"user","content":"c"}]'
+            % seal((Opaque("signature", "S" * 30, "google-gemini-v1"),)).encode(),
+        ),
+    ],
+    ids=["attribution", "a path of its own", "a name that is not taken", "a field that is not taken", "sealed state"],
+)
+def test_what_a_provider_does_not_take_as_it_came_is_written_anew(
+    client: str, provider: str, model: str, fields: bytes, turns: bytes, says_more: bool
+) -> None:
+    row = builtin().provider(provider)
+    assert row is not None
+    more = b""
+    if says_more:
+        more = (
+            b',"reasoning_effort":"minimal"'
+            if client == "openai_chat"
+            else b',"thinking":{"type":"enabled","budget_tokens":9000}'
+        )
+    asked = dialect(client).decode_request(b'{"model":"p/m",%b,%b%b}' % (fields, turns, more), Arrival())
+    attempt = plan(asked, Target(provider=Provider(id="p", row=row, base_url="http://host/v1"), model=model))
+    assert attempt.written is not None
+    anew = dialect(client).encode_request(attempt.written, row)
+    assert (attempt.wire.path, attempt.wire.body) == (anew.path, anew.body)
 
 
 def test_a_history_is_sent_whose_first_content_has_no_parts() -> None:

@@ -94,9 +94,7 @@ def with_history_as_it_came(
     if len(beginning) == count or beginning[-1].role != "user" or ToolResultBlock in beginning[-1].kinds:
         return None
     path, fields, losses = language.encode_fields(msgspec.structs.replace(written, messages=beginning), row)
-    if losses.rule is not None or any(
-        request.body_bytes.count(b'"%b"' % name.encode()) > losses.most_of(name) for name in losses.markers
-    ):
+    if any(request.body_bytes.count(b'"%b"' % name.encode()) > losses.most_of(name) for name in losses.markers):
         return None
     turns, begun = body[language.history], fields.get(language.history)
     # Nothing is sent of a beginning that says nothing, and what the system says in the history may be written into a field of its own.
