@@ -10,15 +10,18 @@ import pytest
 
 from bardo.catalog.endpoint_choice import loss_counts
 from bardo.catalog.load import builtin
+from bardo.catalog.replay import builtin_replay
 from bardo.dialects import dialect
 from bardo.planning.attempt import Attempt
 from bardo.planning.exchange import attempts, endpoint_targets, first_attempt
 from bardo.planning.knowledge import MissingEndpoint
-from bardo.planning.planner import Decision, attempt_of, decide, draft_of, lost_before_writing, with_history
+from bardo.planning.planner import Decision, Draft, attempt_of, decide, draft_of, lost_before_writing, with_history
 from bardo.planning.refusals import RefusedField
 from bardo.planning.route import Provider, Target
-from bardo.reasoning.replay import NOTHING
+from bardo.reasoning.replay import NOTHING, Recalled, keys_in, turns_of
+from bardo.reasoning.replay.memory import CallRecord, ReplyRecord, ThinkingRecord
 from bardo.services.facts.model_facts import ModelFacts
+from bardo.values.blocks import Opaque, ReasoningBlock
 from bardo.values.errors import BardoError, InvalidRequest, Unsupported, UpstreamRefused
 from bardo.values.request import Request
 from bardo.values.wire import Arrival
@@ -161,6 +164,40 @@ def test_nothing_is_written_for_an_endpoint_that_is_known_to_lose_no_less(
     monkeypatch: pytest.MonkeyPatch, preset: str, model: str, fields: dict[str, Any], dialects: list[str], why: str
 ) -> None:
     assert _written(monkeypatch, chat(**fields), target(preset, model)) == (dialects, why)
+
+
+@pytest.mark.parametrize(
+    ("model", "is_kept", "dialects"),
+    [("gpt-4.1", False, [CHAT]), ("gpt-4.1", True, [CHAT, RESPONSES]), ("gpt-5", True, [CHAT, RESPONSES])],
+    ids=["nothing-is-kept", "one-reads-it", "one-reads-it-and-loses-less"],
+)
+def test_earlier_thinking_is_put_back_at_the_endpoint_that_is_taken_and_not_looked_for_at_worse_ones(
+    monkeypatch: pytest.MonkeyPatch, model: str, is_kept: bool, dialects: list[str]
+) -> None:
+    at, looked = target("openai", model), list[str]()
+
+    def put_back(draft: Draft, recalled: Recalled) -> Draft:
+        looked.append(draft.target.provider.row.dialect)
+        return with_history(draft, recalled)
+
+    monkeypatch.setattr("bardo.planning.exchange.with_history", put_back)
+    call = {"id": "call_bTn6IHHXk5dddgjHFA8CdHka", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    turns = [
+        {"role": "user", "content": "Look."},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": call["id"], "content": "Seen."},
+    ]
+    request = chat(messages=turns)
+    state = Opaque("encrypted", "gAAAA" + "x" * 40, "openai-responses-v1")
+    origin = builtin_replay().reader("openai", at.provider.row, model, "").origin("")
+    thought = ThinkingRecord(ReasoningBlock(format="openai-responses-v1", opaque=(state,)))
+    kept = ReplyRecord(origin, (thought, CallRecord(str(call["id"]))))
+    keys = turns_of(request)
+    recalled = Recalled(found=dict.fromkeys(keys_in(keys), kept), turns=keys) if is_kept else NOTHING
+    attempt = next(attempts(request, [at], recalled=recalled))
+    assert attempt.target.provider.row.dialect == dialects[-1]
+    assert looked == dialects
+    assert (state.data.encode() in attempt.wire.body) is is_kept
 
 
 def test_what_a_refusal_or_a_kept_budget_may_change_is_not_known_before() -> None:

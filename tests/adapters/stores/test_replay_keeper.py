@@ -8,6 +8,7 @@ from collections.abc import Coroutine, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
+import msgspec
 import pytest
 
 from bardo.adapters.config.settings import ReplaySettings, parse_settings
@@ -126,6 +127,30 @@ def test_a_store_that_fails_costs_the_memory_and_no_reply() -> None:
     recalled = run(ReplayKeeper(Broken()).recall(NEXT))
     assert recalled.found == {}
     assert [one.why for one in recalled.degraded] == ["the store of earlier reasoning does not answer"]
+
+
+def test_a_store_that_fails_at_the_second_look_costs_only_what_that_would_have_found() -> None:
+    keeper = ReplayKeeper(MemoryStore())
+    calls = [ToolCallBlock(id=f"toolu_01A09q90qw90lq91783{name}", name="weather") for name in ("5lq9", "6lq8")]
+    asked = FIRST
+    for call in calls:
+        run(keeper.remember(Response(blocks=(REPLY.blocks[0], call)), asked, ATTEMPT))
+        asked = msgspec.structs.replace(asked, messages=(*asked.messages, Message("assistant", (call,)), QUESTION))
+    renamed = Message("assistant", (msgspec.structs.replace(calls[1], id="toolu_01HLewATBS5iGpaNRc9kYGvg"),))
+    asked = msgspec.structs.replace(asked, messages=(*asked.messages[:3], renamed, QUESTION))
+    assert keeper.calls is not None
+    find, looks = keeper.calls.find, list[Sequence[str]]()
+
+    async def fail_at_second(tenant: str, keys: Sequence[str], *, now: float) -> dict[str, bytes] | None:
+        looks.append(keys)
+        return await find(tenant, keys, now=now) if len(looks) == 1 else None
+
+    assert len(run(keeper.recall(asked)).found) == 2
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(keeper.calls, "find", fail_at_second)
+        recalled = run(keeper.recall(asked))
+    assert (len(looks), len(recalled.found)) == (2, 1)
+    assert [one.sent for one in recalled.degraded] == ["omitted"]
 
 
 def test_what_a_store_does_not_take_is_held_here_and_written_when_it_answers() -> None:
