@@ -285,6 +285,9 @@ def test_a_request_for_vectors_has_the_default_fields_on_privacy_alone() -> None
     asked = next(vectors(target("lab/text-embedding-m", extra_body=fields, required_body=("service_tier",))))[0]
     body = json.loads(asked.wires[0].body)
     assert (body["service_tier"], body.get("provider")) == ("flex", None)
+    asked = next(vectors(target("lab/text-embedding-m", extra_body=fields, required_body=())))[0]
+    assert json.loads(asked.wires[0].body).keys().isdisjoint(fields)
+    assert asked.degraded == ()
 
 
 def test_where_a_field_on_privacy_is_refused_another_provider_makes_the_vectors_or_none() -> None:

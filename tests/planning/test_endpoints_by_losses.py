@@ -167,12 +167,17 @@ def test_nothing_is_written_for_an_endpoint_that_is_known_to_lose_no_less(
 
 
 @pytest.mark.parametrize(
-    ("model", "is_kept", "dialects"),
-    [("gpt-4.1", False, [CHAT]), ("gpt-4.1", True, [CHAT, RESPONSES]), ("gpt-5", True, [CHAT, RESPONSES])],
-    ids=["nothing-is-kept", "one-reads-it", "one-reads-it-and-loses-less"],
+    ("model", "fields", "is_kept", "dialects"),
+    [
+        ("gpt-4.1", {}, False, [CHAT]),
+        ("gpt-5", {"seed": 1}, False, [CHAT]),
+        ("gpt-4.1", {}, True, [CHAT, RESPONSES]),
+        ("gpt-5", {}, True, [CHAT, RESPONSES]),
+    ],
+    ids=["loses-nothing", "other-is-known-to-lose-more", "other-reads-it", "other-reads-it-and-loses-less"],
 )
 def test_earlier_thinking_is_put_back_at_the_endpoint_that_is_taken_and_not_looked_for_at_worse_ones(
-    monkeypatch: pytest.MonkeyPatch, model: str, is_kept: bool, dialects: list[str]
+    monkeypatch: pytest.MonkeyPatch, model: str, fields: dict[str, Any], is_kept: bool, dialects: list[str]
 ) -> None:
     at, looked = target("openai", model), list[str]()
 
@@ -187,7 +192,7 @@ def test_earlier_thinking_is_put_back_at_the_endpoint_that_is_taken_and_not_look
         {"role": "assistant", "content": None, "tool_calls": [call]},
         {"role": "tool", "tool_call_id": call["id"], "content": "Seen."},
     ]
-    request = chat(messages=turns)
+    request = chat(messages=turns, **fields)
     state = Opaque("encrypted", "gAAAA" + "x" * 40, "openai-responses-v1")
     origin = builtin_replay().reader("openai", at.provider.row, model, "").origin("")
     thought = ThinkingRecord(ReasoningBlock(format="openai-responses-v1", opaque=(state,)))

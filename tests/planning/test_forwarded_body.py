@@ -310,10 +310,10 @@ def test_a_marked_history_has_its_own_bytes_where_the_model_takes_breakpoints() 
         ),
         (
             "openai_chat",
-            "deepseek",
-            "deepseek-v4-pro",
+            "openai-chat",
+            "gpt-4o",
             b'"temperature":0.5',
-            b'"messages":[{"role":"user",  "content":"a"},{"role":"assistant","content":"b","reasoning_content":"t","tool_calls":['
+            b'"messages":[{"role":"user",  "content":"a"},{"role":"assistant","content":"b","tool_calls":['
             b'{"id":"c","type":"function","function":{"name":"my.tool","arguments":"{}"}}]},'
             b'{"role":"tool","tool_call_id":"c","content":"d"}]',
         ),
