@@ -253,6 +253,27 @@ def test_a_history_that_the_provider_does_not_take_as_it_is_is_written_anew(
     assert anew.degraded == attempt.wire.degraded
 
 
+@pytest.mark.parametrize(
+    ("thinking", "is_own"),
+    [
+        (b'"reasoning_content":"t"', True),
+        (b'"reasoning":"t"', False),
+        (b'"thinking_blocks":[{"type":"thinking","thinking":"t","signature":"s"}]', False),
+        (b'"reasoning_details":[{"type":"reasoning.text","text":"t"}]', False),
+    ],
+    ids=["its own field", "another", "LiteLLM's", "OpenRouter's"],
+)
+def test_earlier_thinking_stands_in_the_field_of_its_provider(thinking: bytes, is_own: bool) -> None:
+    turns = (
+        b'{"role":"user",  "content":"a"},{"role":"assistant","content":"b",%b},{"role":"user","content":"c"}'
+        % thinking
+    )
+    attempt = asked_otherwise("openai_chat", b'"messages":[%b]' % turns)
+    assert (turns in attempt.wire.body) is is_own
+    answer = msgspec.json.decode(attempt.wire.body)["messages"][1]
+    assert answer == {"role": "assistant", "content": "b", "reasoning_content": "t"}
+
+
 def test_a_conversation_that_does_not_begin_with_a_prompt_is_written_anew() -> None:
     turns = b'"messages":[{"role":"assistant",  "content":"b"},{"role":"user",  "content":"c"}]'
     attempt = asked_otherwise("openai_chat", turns)

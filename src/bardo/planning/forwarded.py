@@ -20,7 +20,7 @@ from bardo.dialects.shared.turns import holds_fields
 from bardo.planning.request_shapes import ShapePlan
 from bardo.planning.tools import takes_names
 from bardo.reasoning.control import fit_messages
-from bardo.values.blocks import DocumentBlock, ImageBlock, ToolResultBlock, UnknownBlock
+from bardo.values.blocks import DocumentBlock, ImageBlock, ReasoningBlock, ToolResultBlock, UnknownBlock
 from bardo.values.request import HistoryFacts, Request
 from bardo.values.secrets import NO_SECRETS, Secrets
 from bardo.values.wire import WireRequest
@@ -84,6 +84,10 @@ def with_history_as_it_came(
     if body is None or language.history not in body or written.messages is not request.messages:
         return None
     if not _history_goes_as_it_came(written, row, shape, facts):
+        return None
+    form, thoughts = row.quirks.replay, [block for block in facts.blocks if type(block) is ReasoningBlock]
+    if form not in ("none", "reasoning_details") and any(block.format != form for block in thoughts):
+        # Thinking in another field than its provider's own is written into that.
         return None
     values = _split(request.body_bytes) if request.body_bytes else {}
     if values.keys() != body.keys():
