@@ -84,7 +84,8 @@ TESTS = {
         "tests/adapters/embedding/test_onnx_embedding.py",
     ),
     "phonenumbers": ("tests/adapters/embedding/test_personal_data.py",),
-    "msgspec, jsonschema-rs, json-repair": (
+    "msgspec, tomli, jsonschema-rs, json-repair": (
+        "tests/adapters/config/test_settings.py",
         "tests/structured/test_validate.py",
         "tests/structured/test_validate_defaults.py",
         "tests/structured/test_repair.py",

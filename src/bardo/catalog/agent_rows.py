@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from functools import cache, partial
 from importlib.resources import files
 from typing import Any, NamedTuple
 
 import msgspec
+import tomli
 
 _NO_PROXY = ("NO_PROXY", "no_proxy")
 
@@ -108,4 +108,4 @@ def picker() -> Picker:
 
 
 def _read() -> dict[str, Any]:
-    return tomllib.loads(files("bardo.catalog").joinpath("data/agents.toml").read_text(encoding="utf-8"))
+    return tomli.loads(files("bardo.catalog").joinpath("data/agents.toml").read_text(encoding="utf-8"))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tomllib
 from functools import cache
 from importlib.resources import files
 from typing import Literal
 
 import msgspec
+import tomli
 
 from bardo.catalog.matching import matches_any
 from bardo.catalog.rows import ProviderRow
@@ -47,7 +47,7 @@ class _Table(msgspec.Struct, forbid_unknown_fields=True):
 def batch_rows() -> tuple[BatchRow, ...]:
     """Return the rows that come with bardo."""
     text = files("bardo.catalog").joinpath("data/batch.toml").read_text(encoding="utf-8")
-    return msgspec.convert(tomllib.loads(text), _Table).batch
+    return msgspec.convert(tomli.loads(text), _Table).batch
 
 
 def batch_row(row: ProviderRow) -> BatchRow | None:

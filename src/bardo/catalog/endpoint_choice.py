@@ -7,13 +7,13 @@ and `catalog/data/dialect_models.toml`.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterable
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Literal
 
 import msgspec
+import tomli
 
 from bardo.catalog.matching import matches_any, plain_id
 from bardo.catalog.rows import DialectName
@@ -81,7 +81,7 @@ def _missing_endpoint() -> re.Pattern[str]:
 def choice_rows() -> _Rows:
     """Return the rows that come with bardo."""
     text = files("bardo.catalog").joinpath("data/endpoint_choice.toml").read_text(encoding="utf-8")
-    return msgspec.convert(tomllib.loads(text), _Rows)
+    return msgspec.convert(tomli.loads(text), _Rows)
 
 
 class DialectModels(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -116,4 +116,4 @@ def dialect_models(dialect: DialectName, model: str) -> DialectModels:
 def builtin_dialect_models() -> tuple[DialectModels, ...]:
     """Return the rows that come with bardo."""
     text = files("bardo.catalog").joinpath("data/dialect_models.toml").read_text(encoding="utf-8")
-    return tuple(msgspec.convert(tomllib.loads(text)["models"], list[DialectModels]))
+    return tuple(msgspec.convert(tomli.loads(text)["models"], list[DialectModels]))

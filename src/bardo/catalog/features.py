@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Collection, Mapping
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Literal
 
 import msgspec
+import tomli
 
 from bardo.catalog.matching import matches_any, plain_id
 from bardo.catalog.models import builtin_models
@@ -81,7 +81,7 @@ def _has(row: Feature, provider: str, names: Collection[str], facts: Collection[
 def features() -> Features:
     """Return the rows that come with bardo, their globs spelled as plain ids."""
     text = files("bardo.catalog").joinpath("data/features.toml").read_text(encoding="utf-8")
-    found = msgspec.convert(tomllib.loads(text), Features)
+    found = msgspec.convert(tomli.loads(text), Features)
     return msgspec.structs.replace(
         found, feature=tuple(map(_plain, found.feature)), no_chat=tuple(map(plain_id, found.no_chat))
     )

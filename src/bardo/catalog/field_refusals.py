@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.resources import files
@@ -11,6 +10,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 import msgspec
+import tomli
 
 from bardo.values.errors import ConfigError
 
@@ -104,7 +104,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 def builtin_field_refusals() -> FieldRefusals:
     """Return the rows that come with bardo."""
     text = files("bardo.catalog").joinpath("data/field_refusals.toml").read_text(encoding="utf-8")
-    return read_field_refusals(tomllib.loads(text))
+    return read_field_refusals(tomli.loads(text))
 
 
 def read_field_refusals(data: Mapping[str, Any]) -> FieldRefusals:

@@ -6,13 +6,13 @@ A wire form is a set of JSON fragments. In a fragment, the string `$effort` stan
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
 
 import msgspec
+import tomli
 
 from bardo.catalog.fragments import Fragment
 from bardo.catalog.models import Control, Facts
@@ -145,7 +145,7 @@ NOTHING = WireForm(name="none")
 def builtin_forms() -> WireForms:
     """Return the forms, endpoints and refusals that come with bardo."""
     text = files("bardo.catalog").joinpath("data/wire_forms.toml").read_text(encoding="utf-8")
-    return read_forms(tomllib.loads(text))
+    return read_forms(tomli.loads(text))
 
 
 def read_forms(data: Mapping[str, Any]) -> WireForms:

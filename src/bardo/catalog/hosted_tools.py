@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tomllib
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
 import msgspec
+import tomli
 
 from bardo.catalog.matching import matches_any
 
@@ -69,4 +69,4 @@ def hosted_tool(name: str) -> HostedTool:
 def hosted_tools() -> tuple[HostedTool, ...]:
     """Return the rows that come with bardo."""
     text = files("bardo.catalog").joinpath("data/hosted_tools.toml").read_text(encoding="utf-8")
-    return tuple(msgspec.convert(tomllib.loads(text)["tool"], list[HostedTool]))
+    return tuple(msgspec.convert(tomli.loads(text)["tool"], list[HostedTool]))

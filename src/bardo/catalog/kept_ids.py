@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Collection
 from functools import cache
 from importlib.resources import files
 from typing import Literal
 
 import msgspec
+import tomli
 
 
 class KeptIdField(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -118,7 +118,7 @@ def plain_name(name: str) -> str:
 def kept_ids() -> KeptIds:
     """Return the rows that come with bardo."""
     text = files("bardo.catalog").joinpath("data/kept_ids.toml").read_text(encoding="utf-8")
-    return msgspec.convert(tomllib.loads(text), KeptIds)
+    return msgspec.convert(tomli.loads(text), KeptIds)
 
 
 @cache

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Annotated, Any, Literal
 
 import msgspec
+import tomli
 
 from bardo.catalog.matching import matches_any, plain_id
 from bardo.values.request import Quality
@@ -55,7 +55,7 @@ class CacheRows(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 def cache_rows() -> CacheRows:
     """Return the rows that come with bardo."""
     text = files("bardo.catalog").joinpath("data/cache_refusals.toml").read_text(encoding="utf-8")
-    return msgspec.convert(tomllib.loads(text), CacheRows)
+    return msgspec.convert(tomli.loads(text), CacheRows)
 
 
 class LanguageRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -127,7 +127,7 @@ class LanguageRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 def guard_languages() -> tuple[LanguageRow, ...]:
     """Return the languages that the guard knows."""
     text = files("bardo.catalog").joinpath("data/cache_guard.toml").read_text(encoding="utf-8")
-    return tuple(msgspec.convert(tomllib.loads(text)["language"], list[LanguageRow]))
+    return tuple(msgspec.convert(tomli.loads(text)["language"], list[LanguageRow]))
 
 
 SizeOf = Literal["text", "conversation", "tools", "code"]
@@ -215,7 +215,7 @@ class ClassifyRows(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 def classify_rows() -> ClassifyRows:
     """Return the rows."""
     text = files("bardo.catalog").joinpath("data/classify.toml").read_text(encoding="utf-8")
-    return msgspec.convert(tomllib.loads(text), ClassifyRows)
+    return msgspec.convert(tomli.loads(text), ClassifyRows)
 
 
 NO_HEADERS: Mapping[str, str] = {}
@@ -332,7 +332,7 @@ def _patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
 @cache
 def _file() -> _File:
     text = files("bardo.catalog").joinpath("data/context.toml").read_text(encoding="utf-8")
-    return msgspec.convert(tomllib.loads(text), _File)
+    return msgspec.convert(tomli.loads(text), _File)
 
 
 def _filled(value: Any, numbers: dict[str, int]) -> Any:
@@ -444,7 +444,7 @@ class InjectionRows(msgspec.Struct, frozen=True, kw_only=True):
 def injection_rows() -> InjectionRows:
     """Return the rows that come with bardo."""
     text = files("bardo.catalog").joinpath("data/injection.toml").read_text(encoding="utf-8")
-    tables: dict[str, Any] = tomllib.loads(text)
+    tables: dict[str, Any] = tomli.loads(text)
     quoted = {"tags": tables["quoted"]["tags"].split(), "headers": tables["quoted"]["headers"]}
     return msgspec.convert(
         {
@@ -508,7 +508,7 @@ class PhoneNear(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 @cache
 def _tables() -> Mapping[str, Any]:
-    return tomllib.loads(files("bardo.catalog").joinpath("data/pii.toml").read_text(encoding="utf-8"))
+    return tomli.loads(files("bardo.catalog").joinpath("data/pii.toml").read_text(encoding="utf-8"))
 
 
 @cache
@@ -661,7 +661,7 @@ def layers_of_profile(name: str) -> tuple[str, ...]:
 @cache
 def _pipeline_file() -> _PipelineFile:
     text = files("bardo.catalog").joinpath("data/pipeline.toml").read_text(encoding="utf-8")
-    return msgspec.convert(tomllib.loads(text), _PipelineFile)
+    return msgspec.convert(tomli.loads(text), _PipelineFile)
 
 
 FunctionKind = Literal["search", "schema", "execute"]
@@ -728,7 +728,7 @@ class ToolChoiceRows(msgspec.Struct, frozen=True, kw_only=True):
 def tool_choice_rows() -> ToolChoiceRows:
     """Return the rows that come with bardo."""
     text = files("bardo.catalog").joinpath("data/tool_choice.toml").read_text(encoding="utf-8")
-    tables = tomllib.loads(text)
+    tables = tomli.loads(text)
     functions = [
         msgspec.convert({**table, "schema": msgspec.json.decode(table["schema"])}, FunctionRow)
         for table in tables["function"]

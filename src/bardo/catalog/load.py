@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
 import msgspec
+import tomli
 
 from bardo.catalog.rows import ProviderRow
 from bardo.values.errors import ConfigError
@@ -48,7 +48,7 @@ class Catalog:
 def builtin() -> Catalog:
     """Return the rows that come with bardo."""
     text = files("bardo.catalog").joinpath("data/providers.toml").read_text(encoding="utf-8")
-    return Catalog(read_rows(tomllib.loads(text).get("providers", ()), "providers.toml"))
+    return Catalog(read_rows(tomli.loads(text).get("providers", ()), "providers.toml"))
 
 
 def read_rows(tables: Iterable[Mapping[str, Any]], source: str) -> list[ProviderRow]:

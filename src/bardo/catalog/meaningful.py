@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from functools import cache
@@ -10,6 +9,7 @@ from importlib.resources import files
 from typing import Any
 
 import msgspec
+import tomli
 
 from bardo.values.errors import ConfigError
 from bardo.values.request import Role
@@ -95,7 +95,7 @@ def kind_of_part(value: Any) -> str:
 def builtin_meaningful() -> MeaningfulFields:
     """Return the rows that come with bardo."""
     text = files("bardo.catalog").joinpath("data/meaningful_fields.toml").read_text(encoding="utf-8")
-    return read_meaningful(tomllib.loads(text))
+    return read_meaningful(tomli.loads(text))
 
 
 def read_meaningful(data: Mapping[str, Any]) -> MeaningfulFields:

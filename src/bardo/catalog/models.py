@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import datetime
 import re
-import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any, Literal, TypeAlias
 
 import msgspec
+import tomli
 
 from bardo.catalog.matching import best_specificity, lies_within, matches_any, matches_glob, plain_id, specificity
 from bardo.values.errors import ConfigError
@@ -380,7 +380,7 @@ def _laid_over(host: ModelRow, maker: ModelRow | None) -> ModelRow:
 def builtin_models() -> Models:
     """Return the rows that come with bardo."""
     text = files("bardo.catalog").joinpath("data/models.toml").read_text(encoding="utf-8")
-    data = tomllib.loads(text)
+    data = tomli.loads(text)
     return Models(
         data["models"],
         sources=msgspec.convert(data["source"], list[Source]),
@@ -421,4 +421,4 @@ class ModelQualities:
 def model_qualities() -> ModelQualities:
     """Return the rows that come with bardo."""
     text = files("bardo.catalog").joinpath("data/model_quality.toml").read_text(encoding="utf-8")
-    return ModelQualities(msgspec.convert(tomllib.loads(text)["model"], tuple[ModelQuality, ...]))
+    return ModelQualities(msgspec.convert(tomli.loads(text)["model"], tuple[ModelQuality, ...]))

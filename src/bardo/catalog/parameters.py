@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache, cached_property, lru_cache
 from importlib.resources import files
 from typing import Any, Literal
 
 import msgspec
+import tomli
 
 from bardo.catalog.matching import matches_any
 from bardo.values.errors import ConfigError
@@ -98,7 +98,7 @@ class Parameters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 def builtin_parameters() -> Parameters:
     """Return the rules that come with bardo."""
     text = files("bardo.catalog").joinpath("data/parameters.toml").read_text(encoding="utf-8")
-    return read_parameters(tomllib.loads(text))
+    return read_parameters(tomli.loads(text))
 
 
 def read_parameters(data: Mapping[str, Any]) -> Parameters:

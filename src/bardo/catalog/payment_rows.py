@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import tomllib
 from functools import cache
 from importlib.resources import files
 
 import msgspec
+import tomli
 
 _NANOS = 9
 """Digits of a nano-dollar behind the point of a dollar."""
@@ -44,7 +44,7 @@ class PaymentAsset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 def payment_assets() -> tuple[PaymentAsset, ...]:
     """Return the tokens that are known."""
     text = files("bardo.catalog").joinpath("data/payment_assets.toml").read_text(encoding="utf-8")
-    return tuple(msgspec.convert(tomllib.loads(text)["assets"], list[PaymentAsset]))
+    return tuple(msgspec.convert(tomli.loads(text)["assets"], list[PaymentAsset]))
 
 
 def payment_asset(network: str, address: str) -> PaymentAsset | None:

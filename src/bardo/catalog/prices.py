@@ -5,7 +5,6 @@ Prices are US dollars per million tokens, fees dollars each. Rows are dated and 
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator
 from datetime import date
 from decimal import Decimal
@@ -14,6 +13,7 @@ from importlib.resources import files
 from typing import Annotated
 
 import msgspec
+import tomli
 
 from bardo.values.errors import ConfigError
 
@@ -110,7 +110,7 @@ def price_lists() -> tuple[PriceListRow, ...]:
 @cache
 def _file() -> _File:
     text = files("bardo.catalog").joinpath("data/prices.toml").read_text(encoding="utf-8")
-    read = msgspec.convert(tomllib.loads(text, parse_float=Decimal), _File)
+    read = msgspec.convert(tomli.loads(text, parse_float=Decimal), _File)
     for row in read.price:
         if problem := problem_of(row):
             raise ConfigError(f"prices.toml: {row.match}: {problem[1]}")

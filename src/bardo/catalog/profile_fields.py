@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tomllib
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
 import msgspec
+import tomli
 
 from bardo.catalog.matching import matches_any
 
@@ -58,7 +58,7 @@ class ProfileField(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 def profile_fields() -> tuple[ProfileField, ...]:
     """Return the rows that come with bardo."""
     text = files("bardo.catalog").joinpath("data/profile_fields.toml").read_text(encoding="utf-8")
-    return tuple(msgspec.convert(tomllib.loads(text)["field"], list[ProfileField]))
+    return tuple(msgspec.convert(tomli.loads(text)["field"], list[ProfileField]))
 
 
 def _filled(value: Any, asked: Any, model: str) -> Any:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tomllib
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Literal
 
 import msgspec
+import tomli
 
 from bardo.catalog.matching import matches_any, plain_id, specificity
 
@@ -90,4 +90,4 @@ def least_cached(model: str) -> int:
 def caching_table() -> CachingTable:
     """Return all rows."""
     text = files("bardo.catalog").joinpath("data/prompt_caching.toml").read_text(encoding="utf-8")
-    return msgspec.convert(tomllib.loads(text), CachingTable)
+    return msgspec.convert(tomli.loads(text), CachingTable)

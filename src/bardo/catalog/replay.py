@@ -7,13 +7,13 @@ is not known of an origin fits every glob, because a dialect only ever writes st
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any, Literal, NamedTuple
 
 import msgspec
+import tomli
 
 from bardo.catalog.matching import matches_any, matches_glob, plain_id
 from bardo.catalog.rows import ProviderRow
@@ -305,7 +305,7 @@ def _same(rule: StateRule, origin: Origin | None, reader: Reader) -> bool:
 def builtin_replay() -> ReplayRules:
     """Return the rows that come with bardo."""
     text = files("bardo.catalog").joinpath("data/replay.toml").read_text(encoding="utf-8")
-    return read_replay(tomllib.loads(text))
+    return read_replay(tomli.loads(text))
 
 
 def read_replay(data: Mapping[str, Any]) -> ReplayRules:

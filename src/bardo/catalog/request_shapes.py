@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import re
-import tomllib
 from functools import cache, cached_property, lru_cache
 from importlib.resources import files
 from typing import Literal
 
 import msgspec
+import tomli
 
 from bardo.catalog.matching import matches_any
 from bardo.catalog.rows import DialectName, ProviderRow
@@ -158,4 +158,4 @@ def _shape_of(dialect: str, provider: str, model: str) -> RequestShape:
 def builtin_shape_rules() -> tuple[ShapeRule, ...]:
     """Return the rows that come with bardo."""
     text = files("bardo.catalog").joinpath("data/request_shapes.toml").read_text(encoding="utf-8")
-    return tuple(msgspec.convert(tomllib.loads(text)["rule"], list[ShapeRule]))
+    return tuple(msgspec.convert(tomli.loads(text)["rule"], list[ShapeRule]))

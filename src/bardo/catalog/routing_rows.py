@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import tomllib
 from functools import cache
 from importlib.resources import files
 
 import msgspec
+import tomli
 
 from bardo.values.request import QUALITIES, Quality
 
@@ -72,4 +72,4 @@ class RoutingRows(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 def routing_rows() -> RoutingRows:
     """Return the numbers that come with bardo."""
     text = files("bardo.catalog").joinpath("data/routing.toml").read_text(encoding="utf-8")
-    return msgspec.convert(tomllib.loads(text), RoutingRows)
+    return msgspec.convert(tomli.loads(text), RoutingRows)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tomllib
 from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
 
 import msgspec
+import tomli
 
 
 class SearchApi(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -44,4 +44,4 @@ class SearchApi(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 def search_apis() -> dict[str, SearchApi]:
     """Return the rows that come with bardo, by id."""
     text = files("bardo.catalog").joinpath("data/search_apis.toml").read_text(encoding="utf-8")
-    return {row.id: row for row in msgspec.convert(tomllib.loads(text)["api"], list[SearchApi])}
+    return {row.id: row for row in msgspec.convert(tomli.loads(text)["api"], list[SearchApi])}

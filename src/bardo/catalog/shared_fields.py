@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
 import msgspec
+import tomli
 
 from bardo.catalog.fragments import at_path, merge_fields, value_at, without_path
 
@@ -141,7 +141,7 @@ def shared_rows() -> tuple[SharedFields, ...]:
 @cache
 def _rows() -> _Rows:
     text = files("bardo.catalog").joinpath("data/shared_fields.toml").read_text(encoding="utf-8")
-    return msgspec.convert(tomllib.loads(text), _Rows)
+    return msgspec.convert(tomli.loads(text), _Rows)
 
 
 @cache

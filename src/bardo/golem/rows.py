@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import tomllib
 from functools import cache
 from importlib.resources import files
 from typing import Literal, TypeVar
 
 import msgspec
+import tomli
 
 from bardo.catalog.rows import DialectName
 from bardo.routing.budgets import BudgetRules
@@ -251,7 +251,7 @@ def tick_rows() -> TickRows:
 
 def _load_rows(name: str, kind: type[T]) -> T:
     text = files("bardo.golem").joinpath(f"data/{name}.toml").read_text(encoding="utf-8")
-    return msgspec.convert(tomllib.loads(text), kind)
+    return msgspec.convert(tomli.loads(text), kind)
 
 
 def dali_temperature(step: int, total_steps: int, t_high: float, t_low: float) -> float:

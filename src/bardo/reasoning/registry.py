@@ -5,7 +5,6 @@ A registry never changes once it is made, so one may be shared by every reply an
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from functools import cache, lru_cache
@@ -14,6 +13,7 @@ from types import MappingProxyType
 from typing import Literal
 
 import msgspec
+import tomli
 
 from bardo.catalog.matching import canonical, fits
 from bardo.reasoning.formats import ReasoningFormat
@@ -146,7 +146,7 @@ class FormatRegistry:
 def builtin_formats() -> FormatRegistry:
     """Return the formats that come with bardo."""
     source = files("bardo.catalog").joinpath("data", "reasoning_formats.toml").read_text(encoding="utf-8")
-    return FormatRegistry(msgspec.convert(tomllib.loads(source)["format"], list[ReasoningFormat]))
+    return FormatRegistry(msgspec.convert(tomli.loads(source)["format"], list[ReasoningFormat]))
 
 
 @cache

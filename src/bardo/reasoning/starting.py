@@ -3,13 +3,13 @@
 Who knows best is asked first: the caller, the end of the rendered prompt, the request's toggles, the format's row.
 """
 
-import tomllib
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
 
 import msgspec
+import tomli
 
 from bardo.reasoning.formats import ReasoningFormat
 from bardo.reasoning.splitter import Splitter, phases_of
@@ -120,4 +120,4 @@ def _means(value: object) -> bool | None:
 def turn_headers() -> tuple[str, ...]:
     """Return what chat templates begin the assistant's turn with."""
     source = files("bardo.catalog").joinpath("data", "reasoning_formats.toml").read_text(encoding="utf-8")
-    return msgspec.convert(tomllib.loads(source)["turns"], tuple[str, ...])
+    return msgspec.convert(tomli.loads(source)["turns"], tuple[str, ...])

@@ -8,13 +8,13 @@ time that grows with its length. Nothing is measured, so `confidence` stays None
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterable, Iterator
 from functools import cache, cached_property
 from importlib.resources import files
 from typing import Any
 
 import msgspec
+import tomli
 
 from bardo.values.reasoning import ReasoningChain, ReasoningStep, ReasoningStepType
 from bardo.values.response import Response
@@ -112,7 +112,7 @@ def _sentences(text: str) -> Iterator[tuple[int, bool]]:
 @cache
 def _markers() -> _Markers:
     source = files("bardo.catalog").joinpath("data", "reasoning_steps.toml").read_text(encoding="utf-8")
-    return _Markers(msgspec.convert(tomllib.loads(source), MarkerTable))
+    return _Markers(msgspec.convert(tomli.loads(source), MarkerTable))
 
 
 class _Markers:

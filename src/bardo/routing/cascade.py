@@ -5,12 +5,12 @@ Source: FrugalGPT (Chen et al., TMLR 2024). What is judged is what an answer sho
 
 from __future__ import annotations
 
-import tomllib
 from functools import cache
 from importlib.resources import files
 from typing import Literal
 
 import msgspec
+import tomli
 
 from bardo.routing.tiers import Comparison, Signal, compares
 from bardo.values.response import Response
@@ -79,7 +79,7 @@ def judge(response: Response, *, fits_schema: bool = True, rules: CascadeRules |
 def builtin_rules() -> CascadeRules:
     """Return the rules that come with bardo."""
     text = files("bardo.catalog").joinpath("data/cascade.toml").read_text(encoding="utf-8")
-    return msgspec.convert(tomllib.loads(text), CascadeRules)
+    return msgspec.convert(tomli.loads(text), CascadeRules)
 
 
 def _stated_confidence(text: str, rules: CascadeRules) -> Verdict | None:

@@ -6,7 +6,6 @@ A workload is a row: what the work needs (an Intent), how it is answered (a prof
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cache
@@ -14,6 +13,7 @@ from importlib.resources import files
 from typing import Annotated
 
 import msgspec
+import tomli
 
 from bardo.routing.fallback_route import RouteStep
 from bardo.routing.pressure import SubsystemPressure
@@ -186,5 +186,5 @@ def near_workload(name: str, known: Sequence[str]) -> str:
 def builtin_workloads() -> Workloads:
     """Return the workloads that everyone has."""
     text = files("bardo.catalog").joinpath("data/workloads.toml").read_text(encoding="utf-8")
-    rows = msgspec.convert(tomllib.loads(text), dict[str, WorkloadRow])
+    rows = msgspec.convert(tomli.loads(text), dict[str, WorkloadRow])
     return Workloads(_laid_over(row, name) for name, row in rows.items())

@@ -5,13 +5,13 @@ Rungs are in `catalog/data/structured_modes.toml`, what servers say where they r
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Annotated, Any, Literal
 
 import msgspec
+import tomli
 
 from bardo.catalog.matching import matches_any
 from bardo.values.errors import ConfigError
@@ -142,7 +142,7 @@ def ordered(rungs: Iterable[Rung], *, prefer_schema_enforcement: bool, mode: Mod
 def ladders() -> tuple[Ladder, ...]:
     """Return the built-in rows in order. Raises ConfigError naming the row and the field."""
     text = files("bardo.catalog").joinpath("data/structured_modes.toml").read_text(encoding="utf-8")
-    return tuple(_row(table) for table in tomllib.loads(text)["ladder"])
+    return tuple(_row(table) for table in tomli.loads(text)["ladder"])
 
 
 def _row(table: dict[str, Any]) -> Ladder:
@@ -185,7 +185,7 @@ class _Rows(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def _rows() -> _Rows:
     text = files("bardo.catalog").joinpath("data/structured_refusals.toml").read_text(encoding="utf-8")
     try:
-        return msgspec.convert(tomllib.loads(text), _Rows)
+        return msgspec.convert(tomli.loads(text), _Rows)
     except msgspec.ValidationError as problem:
         raise ConfigError(f"structured_refusals.toml: {problem}") from problem
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
-import tomllib
 from collections.abc import Container, Iterable, Iterator
 from itertools import pairwise
 from typing import SupportsIndex
 
 import msgspec
+import tomli
 
 from bardo.structured.bounds import MAX_DEPTH, MAX_JUDGED, MAX_REPAIR, REPAIR_STEPS, REPAIR_STEPS_BESIDE
 from bardo.structured.coercion import accepted_types, coerce, means, members_of, sendable
@@ -236,7 +236,7 @@ def _in_object(value: dict[str, Json]) -> tuple[str, Json] | None:
 
 
 _MAX_LINES = 2000
-# The time tomllib takes for a dotted key grows with the square of its length.
+# The time it takes for a dotted key grows with the square of its length.
 _MAX_TOML = 10_000
 _LINE = re.compile(
     r"(?P<indent>[ \t]*)(?P<dash>(?:[-*+]|\d+[.)])[ \t]+)?"
@@ -272,8 +272,8 @@ def _toml(text: str, keys: frozenset[str]) -> Json:
     if len(text) > _MAX_TOML:
         return None
     try:
-        found = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError):
+        found = tomli.loads(text)
+    except (tomli.TOMLDecodeError, RecursionError):
         return None
     return found if found.keys() <= keys and _is_json(found) else None
 

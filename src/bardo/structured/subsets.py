@@ -6,12 +6,12 @@ A row says which words a target knows and which shapes it demands. `rewrite` bri
 
 from __future__ import annotations
 
-import tomllib
 from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
 
 import msgspec
+import tomli
 
 from bardo.values.errors import ConfigError, InternalError
 
@@ -90,7 +90,7 @@ class Subset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 def subsets() -> dict[str, Subset]:
     """Return the built-in rows by id. Raises ConfigError naming the row and the field."""
     text = files("bardo.catalog").joinpath("data/schema_subsets.toml").read_text(encoding="utf-8")
-    rows = [_row(table) for table in tomllib.loads(text)["subset"]]
+    rows = [_row(table) for table in tomli.loads(text)["subset"]]
     return {row.id: row for row in rows}
 
 

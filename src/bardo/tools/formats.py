@@ -5,7 +5,6 @@ A row shows how a call looks, with holes for what differs. Code reads rows and n
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from functools import cache, lru_cache
@@ -14,6 +13,7 @@ from types import MappingProxyType
 from typing import Literal
 
 import msgspec
+import tomli
 
 from bardo.catalog.matching import canonical, fits
 from bardo.values.errors import InvalidRequest
@@ -111,7 +111,7 @@ class ToolCallFormat(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 def tool_call_formats() -> Mapping[str, ToolCallFormat]:
     """Return the built-in formats by name, in the order their patterns are tried."""
     source = files("bardo.catalog").joinpath("data", "tool_call_formats.toml").read_text(encoding="utf-8")
-    rows = msgspec.convert(tomllib.loads(source)["format"], list[ToolCallFormat])
+    rows = msgspec.convert(tomli.loads(source)["format"], list[ToolCallFormat])
     return MappingProxyType({row.name: row for row in rows})
 
 

@@ -6,7 +6,6 @@ Names that other programs use for settings are rows.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from types import MappingProxyType, UnionType
 from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
+import tomli
 
 from bardo.adapters.config.secrets import how_to_give_a_key, means_a_key
 from bardo.values.errors import ConfigError
@@ -328,8 +328,8 @@ def read_text(file: Path) -> str:
 def read_tables(text: str, source: str) -> dict[str, Any]:
     """Return what a text says. Raises ConfigError where it is not TOML."""
     try:
-        tables = tomllib.loads(text.removeprefix("\ufeff"))
-    except tomllib.TOMLDecodeError as problem:
+        tables = tomli.loads(text.removeprefix("\ufeff"))
+    except tomli.TOMLDecodeError as problem:
         said = str(problem).lower()
         beginning = text.lstrip("\ufeff \t\r\n")[:1]
         named = "JSON" if beginning == "{" else "YAML" if _YAML.search(text) else ""

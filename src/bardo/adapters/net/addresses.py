@@ -6,7 +6,6 @@ import ipaddress
 import os
 import re
 import sys
-import tomllib
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -16,6 +15,7 @@ from typing import Any, NamedTuple
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 import msgspec
+import tomli
 
 from bardo.adapters.log_filter import know
 from bardo.values.errors import ConfigError
@@ -316,4 +316,4 @@ def blocked_networks() -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, .
 def network_rows() -> list[NetworkRow]:
     """Return the rows that come with bardo."""
     text = files("bardo.catalog").joinpath("data/blocked_networks.toml").read_text(encoding="utf-8")
-    return msgspec.convert(tomllib.loads(text)["network"], list[NetworkRow])
+    return msgspec.convert(tomli.loads(text)["network"], list[NetworkRow])

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
@@ -16,6 +15,7 @@ from typing import Any
 from urllib.parse import quote
 
 import msgspec
+import tomli
 
 from bardo.adapters.net.client import Call, Deadlines, Transport
 from bardo.adapters.net.keys import Keyring
@@ -163,7 +163,7 @@ def builtin_adapters() -> dict[str, Adapter]:
     """Return the adapters that come with bardo, by the ids of the provider rows they are for."""
     source = files("bardo.catalog").joinpath("data/introspection.toml").read_text(encoding="utf-8")
     try:
-        adapters = msgspec.convert(tomllib.loads(source)["adapter"], list[Adapter])
+        adapters = msgspec.convert(tomli.loads(source)["adapter"], list[Adapter])
     except msgspec.ValidationError as problem:
         raise ConfigError(f"introspection.toml: {problem}") from problem
     return by_provider(adapters)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tomllib
 from functools import cache
 from importlib.resources import files
 from typing import Literal
 
 import msgspec
+import tomli
 
 from bardo.values.errors import ConfigError
 
@@ -66,7 +66,7 @@ def listing_sources() -> dict[str, ListingSource]:
     """Return the rows by name."""
     text = files("bardo.catalog").joinpath("data/listings.toml").read_text(encoding="utf-8")
     try:
-        rows = msgspec.convert(tomllib.loads(text), _Rows).listing
+        rows = msgspec.convert(tomli.loads(text), _Rows).listing
     except msgspec.ValidationError as problem:
         raise ConfigError(f"listings.toml: {problem}") from problem
     return {row.name: row for row in rows}
