@@ -31,8 +31,7 @@ ALONE = re.compile(rf"(?:{_FAMILY})[-*]?")
 MAY_NAME: Mapping[str, str] = {
     "bardo.catalog.rows": "Titan's shape of a request for vectors, which a row of an endpoint names",
     "bardo.dialects.anthropic_messages.wire": "a value of the field `format` of reasoning details",
-    "bardo.dialects.bedrock_invoke.operations": "Titan's shape of a request for vectors, as errors call it",
-    "bardo.dialects.bedrock_invoke.signatures": "a value of the field `format` of reasoning details",
+    "bardo.dialects.bedrock_invoke": "Titan's shape of a request for vectors, and a value of the field `format` of reasoning details",
     "bardo.dialects.gemini.wire": "a value of the field `format` of reasoning details",
     "bardo.dialects.openai_chat.wire": "values of the field `format` of reasoning details",
     "bardo.adapters.config.pipeline": "the default of a setting, as the documents write it",

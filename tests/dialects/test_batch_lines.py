@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bardo.dialects.batches.openai_client import BatchLine, LineProblem, read_line
+from bardo.dialects.batches.clients import BatchLine, LineProblem, read_line
 
 CHAT = "/v1/chat/completions"
 

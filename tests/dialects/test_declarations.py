@@ -1,8 +1,8 @@
 """Each dialect declares what of a request it can express; what it lacks is reported, and what it expresses is written.
 
 A new field of Request, Sampling, a tool or a block fails here for every dialect that does not name it. To add one: name it in the
-declaration of each dialect (`request_out.py`), under `expresses` where `encode_body` writes it, else under `lacks` with the reason that
-a caller reads.
+declaration of each dialect (`request_out.py`, or the one module that it is), under `expresses` where `encode_body` writes it, else under
+`lacks` with the reason that a caller reads.
 """
 
 from __future__ import annotations
@@ -72,7 +72,8 @@ WHOLE: dict[str, Any] = {
 
 def place_of(name: str) -> str:
     """Return the file where a dialect's requests are declared and written."""
-    return f"src/bardo/dialects/{name}/request_out.py"
+    module = "" if name in ("bedrock_invoke", "watsonx_text") else "/request_out"
+    return f"src/bardo/dialects/{name}{module}.py"
 
 
 def declaration(name: str) -> Declaration:

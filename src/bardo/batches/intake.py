@@ -15,7 +15,7 @@ from bardo.batches.planning import ItemPlanner, PlannedItem
 from bardo.batches.records import BatchRecord, ItemRecord, JobRecord
 from bardo.batches.results import ResultReader
 from bardo.batches.values import LongLine, split_lines
-from bardo.dialects.batches.openai_client import LineProblem, read_line
+from bardo.dialects.batches.clients import LineProblem, read_line
 from bardo.values.errors import BardoError
 
 _AT_ONCE = 100

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from bardo.batches.batch_store import BatchStore
 from bardo.batches.file_store import PIECE_BYTES, FileStore
 from bardo.batches.records import ENDS, BatchRecord, BatchStatus, FileRecord, ItemRecord, result_of
-from bardo.dialects.batches.openai_client import result_line
+from bardo.dialects.batches.clients import result_line
 
 
 class Totals(msgspec.Struct):

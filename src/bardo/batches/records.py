@@ -7,7 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from bardo.adapters.config.accounts import Account
-from bardo.dialects.batches.openai_client import LineProblem
+from bardo.dialects.batches.clients import LineProblem
 from bardo.planning.model_names import ThinkingRules
 
 FileState = Literal["uploading", "ready"]

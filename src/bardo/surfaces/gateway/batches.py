@@ -20,9 +20,17 @@ from bardo.batches.service import BatchService
 from bardo.batches.values import LongLine, split_lines
 from bardo.context.sessions import labelled
 from bardo.dialects import dialect
-from bardo.dialects.batches.anthropic_client import decode_message_batch
-from bardo.dialects.batches.batch_objects import BatchFacts, anthropic_batch, anthropic_result, openai_batch
-from bardo.dialects.batches.openai_client import BatchLine, decode_new_batch, list_object, read_line
+from bardo.dialects.batches.clients import (
+    BatchFacts,
+    BatchLine,
+    anthropic_batch,
+    anthropic_result,
+    decode_message_batch,
+    decode_new_batch,
+    list_object,
+    openai_batch,
+    read_line,
+)
 from bardo.dialects.openai_chat.completions import decode_completion, encode_completion
 from bardo.dialects.openai_responses.compaction import PURPOSE, is_triggered, with_summaries
 from bardo.surfaces.gateway.answer import Answer

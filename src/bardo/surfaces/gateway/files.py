@@ -15,7 +15,7 @@ import msgspec
 
 from bardo.batches.records import FileRecord
 from bardo.batches.service import BatchService
-from bardo.dialects.batches.openai_client import expiry_seconds, file_object, list_object
+from bardo.dialects.batches.clients import expiry_seconds, file_object, list_object
 from bardo.server.reply import cycle_of
 from bardo.surfaces.gateway.answer import Answer
 from bardo.surfaces.gateway.callers import caller_of

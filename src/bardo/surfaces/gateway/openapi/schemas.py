@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
-from bardo.dialects.batches.openai_client import ENDPOINTS
+from bardo.dialects.batches.clients import ENDPOINTS
 from bardo.dialects.shared.options import INCLUDABLE, REASONING_WORDS
 from bardo.surfaces.gateway.openapi.json_schema import (
     ANY,

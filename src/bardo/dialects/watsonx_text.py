@@ -1,35 +1,153 @@
-"""Decode a reply or an error: a whole body and each chunk of a stream have the same form.
+"""IBM watsonx.ai's text generation: `POST /ml/v1/text/generation` and `/text/generation_stream`. No client speaks it.
 
-`input_token_count` is 0 in all chunks but the first, and `generated_token_count` grows. Each of the `results` is a choice.
+A prompt goes in as `input` with its `parameters`, and text comes out: there are no roles, no tools and no reasoning in this language. A
+reply in the Chat form, which other routes of the same host give, is read by that dialect. A whole reply and each chunk of a stream have
+the same form (IBM's reference, 2026-11): `input_token_count` is 0 in all chunks but the first, and `generated_token_count` grows. Each
+of the `results` is a choice.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
+from typing import ClassVar, Final
 
 import msgspec
 
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects.openai_chat import DIALECT as CHAT
 from bardo.dialects.shared.bounded_json import SLICED_BYTES, has_few_brackets
-from bardo.dialects.shared.dialect import ReplyDecoder
+from bardo.dialects.shared.control_fields import encode_sampling
+from bardo.dialects.shared.declaration import Declaration, limitations
+from bardo.dialects.shared.dialect import Dialect, ReplyDecoder
 from bardo.dialects.shared.json_values import JsonObject, JsonValue, as_text, decode_leniently, excerpt, kind_of
+from bardo.dialects.shared.losses import Losses
 from bardo.dialects.shared.spellings import seconds_of
-from bardo.dialects.shared.structs import carried_fields, read_apart
+from bardo.dialects.shared.structs import Wire, carried_fields, read_apart
 from bardo.dialects.shared.usage import doubted, token_count
-from bardo.dialects.watsonx_text import wire
-from bardo.dialects.watsonx_text.wire import NAME, REASONS, UNFINISHED
 from bardo.streams.frames import Frame
+from bardo.values.blocks import RefusalBlock, TextBlock, ToolResultBlock
 from bardo.values.degradation import Degradation
 from bardo.values.errors import BardoError, BrokenStream, MalformedReply, UpstreamRefused
-from bardo.values.events import ContentChunk, Degraded, Event, Failed, Finish, ReplyFields, ReplyStart, UsageUpdate
+from bardo.values.events import (
+    ContentChunk,
+    Degraded,
+    Event,
+    Failed,
+    Finish,
+    FinishReason,
+    ReplyFields,
+    ReplyStart,
+    UsageUpdate,
+)
+from bardo.values.request import Request
 from bardo.values.usage import Usage
 
+NAME: Final = "watsonx_text"
+TITLE: Final = "watsonx text generation"
+UNFINISHED: Final = "not_finished"
+
+REASONS: dict[str, FinishReason] = {
+    "eos_token": "stop",
+    "stop_sequence": "stop",
+    "max_tokens": "length",
+    "token_limit": "length",
+    "time_limit": "length",
+    "cancelled": "error",
+    "error": "error",
+}
+"""The dialect's stop reasons in our words."""
+
+
+class Result(Wire, kw_only=True):
+    """A piece of one choice. A text or a reason may be of any type, and no count is believed."""
+
+    CARRIED: ClassVar = ("generated_tokens", "input_tokens", "moderations", "seed")
+    generated_text: JsonValue = None
+    stop_reason: JsonValue = None
+    input_token_count: JsonValue = None
+    generated_token_count: JsonValue = None
+    generated_tokens: JsonValue = None
+    input_tokens: JsonValue = None
+    moderations: JsonValue = None
+    seed: JsonValue = None
+
+
+class Reply(Wire, kw_only=True):
+    """A reply, or a chunk of one; each of the results is a choice."""
+
+    CARRIED: ClassVar = ("model_version", "system")
+    model_id: JsonValue = None
+    created_at: JsonValue = None
+    results: list[Result] | None = None
+    errors: JsonValue = None
+    model_version: JsonValue = None
+    system: JsonValue = None
+
+
+_VERSION = "2024-05-31"
+_SAMPLING = {
+    "temperature": "temperature",
+    "top_p": "top_p",
+    "top_k": "top_k",
+    "repetition_penalty": "repetition_penalty",
+    "seed": "random_seed",
+    "stop": "stop_sequences",
+}
+"""The sampling parameters by their names here."""
+
+DECLARATION = Declaration(
+    dialect=NAME,
+    title=TITLE,
+    expresses=frozenset(("tool_result", "sampling.top_k", "sampling.repetition_penalty", "sampling.seed")),
+    lacks={
+        **limitations(
+            f"{TITLE} has no such field",
+            "tools",
+            "tool_choice",
+            "output_format",
+            "choices",
+            "sampling.min_p",
+            "sampling.frequency_penalty",
+            "sampling.presence_penalty",
+        ),
+        **limitations(f"{TITLE} takes only text", "image", "document", "reasoning_block", "tool_call"),
+        **limitations(f"{TITLE} takes only text", "tool_result.is_error"),
+    },
+)
+
+
+def request_path(request: Request) -> str:
+    """Return the path, which says whether to stream."""
+    return f"text/{'generation_stream' if request.stream else 'generation'}?version={_VERSION}"
+
+
+def encode_control(request: Request, losses: Losses) -> JsonObject:
+    """Return nothing: there is no thinking to control."""
+    return {}
+
+
+def encode_body(request: Request, row: ProviderRow, losses: Losses) -> JsonObject:
+    """Return the body. `row.scope` names the project or the space that pays, without which the server refuses a request."""
+    losses.own_extra(request)
+    limit = {} if request.max_output_tokens is None else {"max_new_tokens": request.max_output_tokens}
+    parameters = {**limit, **encode_sampling(request.sampling, _SAMPLING)}
+    body = {"model_id": request.model, "input": _prompt(request, losses), **row.scope}
+    return {**body, **({"parameters": parameters} if parameters else {})}
+
+
+def _prompt(request: Request, losses: Losses) -> str:
+    """Return all texts as one prompt: there are no roles."""
+    roles = {message.role for message in request.messages}
+    if len(request.messages) > 1:
+        losses.lose("messages.role", sorted(roles), "the texts are one prompt, without roles")
+    blocks = [block for message in request.messages for block in message.blocks]
+    texts = [block.text for block in blocks if isinstance(block, TextBlock | RefusalBlock | ToolResultBlock)]
+    return "\n\n".join(text for text in texts if text)
+
+
 _COUNTS = ("input_token_count", "generated_token_count")
-_decode = msgspec.json.Decoder(wire.Reply).decode
+_decode = msgspec.json.Decoder(Reply).decode
 
 
-def _strictly(data: bytes) -> wire.Reply | None:
+def _strictly(data: bytes) -> Reply | None:
     """Return a reply with results that any strict reader can read and that holds nothing but what is known; None for any other."""
     if len(data) >= SLICED_BYTES:
         return None
@@ -112,10 +230,10 @@ class Decoder:
             return self._chat.feed(item)
         else:
             results = value.pop("results", None)
-            self._take_results(read_apart(value, wire.Reply), results if isinstance(results, list) else (), out)
+            self._take_results(read_apart(value, Reply), results if isinstance(results, list) else (), out)
         return out
 
-    def _take_results(self, reply: wire.Reply, results: Sequence[wire.Result | JsonValue], out: list[Event]) -> None:
+    def _take_results(self, reply: Reply, results: Sequence[Result | JsonValue], out: list[Event]) -> None:
         if self._start is None:
             self._start = ReplyStart(model=as_text(reply.model_id), created=seconds_of(reply.created_at))
             out.append(self._start)
@@ -126,8 +244,8 @@ class Decoder:
             out.append(ReplyFields(NAME, fields))
         for choice, result in enumerate(results):
             if isinstance(result, dict):
-                result = read_apart(result, wire.Result)
-            elif not isinstance(result, wire.Result):
+                result = read_apart(result, Result)
+            elif not isinstance(result, Result):
                 raise ValueError(f"results[{choice}] is {kind_of(result)}")
             if text := as_text(result.generated_text):
                 out.append(ContentChunk(0, text, choice))
@@ -194,3 +312,15 @@ def _refused(
         detail=value,
         dialect=NAME,
     )
+
+
+DIALECT = Dialect(
+    name=NAME,
+    stream_framing="sse",
+    declaration=DECLARATION,
+    request_path=request_path,
+    encode_body=encode_body,
+    encode_control=encode_control,
+    open_decoder=Decoder,
+    decode_error=decode_error,
+)
