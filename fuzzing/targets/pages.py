@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from html.parser import HTMLParser
 
-from bardo.surfaces.panel.markdown import code, markdown
+from bardo.surfaces.panel.panel import code, markdown
 from fuzzing.inputs import Input
 from fuzzing.laws import Laws, hold
 from fuzzing.target import Target

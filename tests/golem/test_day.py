@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bardo.golem.day import SubsystemSums, agent_day
-from bardo.surfaces.panel.views.costs import agent_figures, agent_table
+from bardo.surfaces.panel.views.costs import SubsystemSums, agent_day, agent_figures, agent_table
 
 SUMS = {
     "heartbeat_t0": SubsystemSums(16, 0.0),

@@ -15,7 +15,7 @@ import msgspec
 from bardo.adapters.config.settings import parse_settings
 from bardo.adapters.stores.log import LogReader, LogRow
 from bardo.server.serving import BackgroundServer
-from bardo.simulators.batches.base import BatchServer
+from bardo.simulators.batches.files import BatchServer
 from bardo.surfaces.gateway.main import gateway_of
 from support.any_model import Simulator
 from support.gateway import KEY_VARIABLE, SECRET, entry

@@ -3,32 +3,21 @@
 from __future__ import annotations
 
 from bardo.simulators.provider import Provider
-from bardo.simulators.providers.agent_hosts import OMLX, Bankr, BlockRun, Lucebox
 from bardo.simulators.providers.anthropic import Anthropic
 from bardo.simulators.providers.bedrock import Bedrock
-from bardo.simulators.providers.cerebras import Cerebras
-from bardo.simulators.providers.chat_variants import DS4, Fireworks, LMStudio, Moonshot
-from bardo.simulators.providers.clouds import Azure, Vertex, VertexAnthropic
+from bardo.simulators.providers.clouds import OMLX, Azure, Bankr, BlockRun, Lucebox, Vertex, VertexAnthropic
 from bardo.simulators.providers.cohere import Cohere
-from bardo.simulators.providers.deepseek import DeepSeek
 from bardo.simulators.providers.gemini import Gemini
 from bardo.simulators.providers.gemini_interactions import GeminiInteractions
-from bardo.simulators.providers.groq import Groq
-from bardo.simulators.providers.llama_server import LlamaServer
-from bardo.simulators.providers.minimax import MiniMax
-from bardo.simulators.providers.mistral import Mistral
-from bardo.simulators.providers.ollama import Ollama
-from bardo.simulators.providers.ollama_native import OllamaNative
+from bardo.simulators.providers.local_servers import VLLM, InlineThink, InlineThinkImplicit, LlamaServer, SGLang
+from bardo.simulators.providers.ollama import Ollama, OllamaNative
 from bardo.simulators.providers.openai_chat import OpenAIChat
 from bardo.simulators.providers.openai_responses import OpenAIResponses
 from bardo.simulators.providers.openrouter import OpenRouter
-from bardo.simulators.providers.qwen import Qwen
-from bardo.simulators.providers.sglang import SGLang
-from bardo.simulators.providers.venice import Venice
-from bardo.simulators.providers.vllm import VLLM, InlineThink, InlineThinkImplicit
+from bardo.simulators.providers.own_figures import XAI, Cerebras, Groq, Venice
+from bardo.simulators.providers.reasoning_content import DS4, ZAI, DeepSeek, Fireworks, LMStudio, Moonshot, Qwen
+from bardo.simulators.providers.reasoning_parts import MiniMax, Mistral
 from bardo.simulators.providers.watsonx import Watsonx
-from bardo.simulators.providers.xai import XAI
-from bardo.simulators.providers.zai import ZAI
 
 _PROVIDERS: tuple[type[Provider], ...] = (
     Anthropic,

@@ -16,8 +16,8 @@ from bardo.services.payments.packages import load
 for module in ("eth_account", "x402.http.utils", "x402.schemas", "x402.schemas.v1"):
     load(module)
 assert sys.getrecursionlimit() == before, sys.getrecursionlimit()
-import bardo.simulators.x402.authorization as authorization
-assert authorization._packages() is not None
+from bardo.simulators import x402
+assert x402._packages() is not None
 assert sys.getrecursionlimit() == before, sys.getrecursionlimit()
 sys.setrecursionlimit(before + 1)
 assert sys.getrecursionlimit() == before + 1

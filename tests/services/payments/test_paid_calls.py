@@ -172,7 +172,7 @@ def test_the_reference_implementation_reads_and_verifies_what_is_signed(version:
     assert payload.signature is not None
     assert Account._recover_hash(digest, signature=payload.signature) == WALLET_ADDRESS
     if version == 2:
-        from bardo.simulators.x402.authorization import in_base64
+        from bardo.simulators.x402 import in_base64
 
         asked = decode_payment_required_header(in_base64(terms.challenge()))
         assert payment.accepted == asked.accepts[0]  # type: ignore[union-attr]

@@ -318,7 +318,7 @@ def test_a_reply_that_is_none_is_an_error(fault: Any) -> None:
 
 
 def test_a_number_that_base64_cannot_hold_is_the_providers_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bardo.simulators.providers.ollama_native.vector", lambda *_: [1e39])
+    monkeypatch.setattr("bardo.simulators.providers.ollama.vector", lambda *_: [1e39])
     with house([Simulator("ollama_native")]) as running:
         body = {"model": "ollama_native/m", "input": "x", "encoding_format": "base64"}
         answer = post(running, "/v1/embeddings", body)

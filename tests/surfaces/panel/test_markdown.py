@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bardo.surfaces.panel.markdown import MOST_CODE, MOST_COLOURED, MOST_TEXT, code, markdown
 from bardo.surfaces.panel.pages import UNSEEN
+from bardo.surfaces.panel.panel import MOST_CODE, MOST_COLOURED, MOST_TEXT, code, markdown
 from support.hostile_text import HOSTILE
 
 ALLOWED = {

@@ -9,7 +9,7 @@ import pytest
 
 from bardo.surfaces.library.asking import sample_bodies
 from bardo.surfaces.library.explaining import RoutePlanner, explain_by, read_request
-from bardo.surfaces.panel.views.explain import MOST_TEXT
+from bardo.surfaces.panel.views.requests import MOST_TEXT
 from bardo.surfaces.render.explained import explanation_lines
 from support.panel_pages import PanelReader, SeenPage
 from surfaces.panel.views.conftest import FilledGateway

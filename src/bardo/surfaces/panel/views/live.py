@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from bardo.surfaces.panel.live_board import MOST_TEXT
 from bardo.surfaces.panel.pages import Page, PanelRequest, Viewer
-from bardo.surfaces.panel.views.request import answered_parts, read_call
+from bardo.surfaces.panel.views.requests import answered_parts, read_call
 from bardo.values.errors import NotStored
 
 if TYPE_CHECKING:
