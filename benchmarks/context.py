@@ -10,11 +10,8 @@ from typing import Any
 from bardo.context.effects import LoadForSession, StoreForSession
 from bardo.context.layer import Effect, Layer, LayerFacts, Passed, TargetFacts
 from bardo.context.steps.compress import Compress
-from bardo.context.steps.constraints import Constraints
-from bardo.context.steps.dedup import dedup, format_results
+from bardo.context.steps.order import Constraints, Reorder
 from bardo.context.steps.prompt_parts import message_tokens
-from bardo.context.steps.relevance import relevance
-from bardo.context.steps.reorder import Reorder
 from bardo.context.steps.settings import (
     CompressSettings,
     ConstraintsSettings,
@@ -23,6 +20,7 @@ from bardo.context.steps.settings import (
     RelevanceSettings,
     ReorderSettings,
 )
+from bardo.context.steps.shortening import dedup, format_results, relevance
 from bardo.values.request import Request
 from benchmarks.bench import Bench
 from benchmarks.context_histories import agent_request, shared_beginning, turns_of

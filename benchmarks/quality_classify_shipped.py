@@ -8,8 +8,7 @@ from __future__ import annotations
 from time import process_time
 
 from bardo.catalog.layer_rows import classify_rows
-from bardo.context.classify.heads import shipped_heads
-from bardo.context.classify.labels import Classification
+from bardo.context.classify.heads import Classification, shipped_heads
 from bardo.context.classify.layer import Classify
 from bardo.context.layer import LayerFacts
 from bardo.embedding.static_embedding import wide_embedding

@@ -26,7 +26,7 @@ from bardo.context.tool_choice.ranking import (
     vectors_of,
     word_scores,
 )
-from bardo.embedding.keyword_embedding import keyword_embedding
+from bardo.embedding.static_embedding import keyword_embedding
 from bardo.services.pipeline.tool_memory import first_use, with_use
 from bardo.values.errors import ConfigError
 from bardo.values.request import Tool

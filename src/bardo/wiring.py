@@ -97,8 +97,7 @@ if TYPE_CHECKING:
     from bardo.adapters.stores.memory.store import MemoryWriter
     from bardo.services.accounts.accounts import Accounts
     from bardo.services.accounts.agent_calls import AgentCalls
-    from bardo.services.facts.health_pings import HealthPings
-    from bardo.services.facts.health_sharing import HealthSharing
+    from bardo.services.facts.health_sharing import HealthPings, HealthSharing
     from bardo.services.facts.learned_routing import LearnedRouting
     from bardo.services.payments.payer import Payments
     from bardo.services.telemetry.telemetry import Telemetry
@@ -638,7 +637,7 @@ def _pings(settings: Settings, services: Services) -> HealthPings | None:
     """Return what pings providers, or None if the operator does not want it."""
     if not settings.health.ping:
         return None
-    from bardo.services.facts.health_pings import HealthPings
+    from bardo.services.facts.health_sharing import HealthPings
 
     seconds, watch = settings.health.ping_seconds, services.watch
     directory, transport, keyring = services.directory, services.transport, services.keyring

@@ -11,8 +11,7 @@ import pytest
 
 from bardo.adapters.embedding.embeddings import Embeddings
 from bardo.context.effects import Embed
-from bardo.embedding.keyword_embedding import KeywordEmbedding, keyword_embedding
-from bardo.embedding.static_embedding import pieces_of_words, wide_embedding
+from bardo.embedding.static_embedding import KeywordEmbedding, keyword_embedding, pieces_of_words, wide_embedding
 
 pytestmark = pytest.mark.each_python
 

@@ -13,7 +13,7 @@ NAMED_BY = {
     "batches/job_calls.py": "the provider's row, or its base_url",
     "services/facts/introspect/adapters.py": "the provider's row, or its base_url",
     "services/facts/list_models.py": "the provider's row, or its base_url",
-    "services/facts/listings/refresh.py": "the provider's row, or its base_url",
+    "services/facts/listings/listings.py": "the provider's row, or its base_url",
     "operators/probe/prober.py": "the provider's row, or its base_url",
     "call/search.py": "the row of a search service, or [search] base_url",
     "services/payments/network.py": "[payments.servers]",

@@ -328,7 +328,7 @@ async def provider_ids(place: str) -> AsyncIterator[Opened]:
 
 
 async def health(place: str) -> AsyncIterator[Opened]:
-    from bardo.services.facts.exchange import Exchange, FileExchange, RedisExchange
+    from bardo.services.facts.health_sharing import Exchange, FileExchange, RedisExchange
 
     exchange: Exchange
     if place.startswith("unix:"):

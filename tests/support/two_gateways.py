@@ -12,16 +12,16 @@ from bardo.routing.health import Latency
 from bardo.routing.health_news import decode_news, encode_news
 from bardo.routing.key_rests import KeyRests
 from bardo.routing.shared_health import SharedHealth, TargetName
-from bardo.services.facts.exchange import Exchange
+from bardo.services.facts.health_sharing import Exchange
 
 
 def exchange_at(place: str) -> Exchange:
     """Return the exchange of one gateway at an address of Redis, or in a file."""
     if "://" in place:
-        from bardo.services.facts.exchange import RedisExchange
+        from bardo.services.facts.health_sharing import RedisExchange
 
         return RedisExchange(place, space="health", past_seconds=300.0)
-    from bardo.services.facts.exchange import FileExchange
+    from bardo.services.facts.health_sharing import FileExchange
 
     return FileExchange(place, past_seconds=300.0)
 

@@ -15,7 +15,7 @@ from bardo.call.services import Services
 
 if TYPE_CHECKING:
     from bardo.adapters.stores.log import LogWriter
-    from bardo.batches.opening import OpenBatches
+    from bardo.batches.keeper import OpenBatches
 
 _log = logging.getLogger("bardo.batches")
 _STORED_SECONDS = 10.0
@@ -70,7 +70,7 @@ class BatchService:
     def _open(self) -> OpenBatches:
         # Loads SQLAlchemy, which a gateway without batches does not need.
         from bardo.batches.batch_steps import RowSink
-        from bardo.batches.opening import open_batches
+        from bardo.batches.keeper import open_batches
 
         log = RowSink(self.write_row, self.rows_stored, self.rows_missing)
         return open_batches(self.services, self.settings, self._path, self.read_item, log, self.is_busy)

@@ -25,8 +25,7 @@ from bardo.reasoning.undecided import (
 )
 from bardo.streams.stage import Stage
 from bardo.tools.formats import ToolCallFormat, tool_call_format_for_model
-from bardo.tools.stage import InlineToolCalls
-from bardo.tools.thinking import CallsInThinking
+from bardo.tools.stage import CallsInThinking, InlineToolCalls
 from bardo.values.events import Event
 from bardo.values.request import Tool
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from bardo.structured.apply import Applied, apply
-from bardo.structured.defaults import with_defaults
+from bardo.structured.coercion import with_defaults
 from bardo.structured.extracting import extract, extract_repair, extract_sound, extract_strict, was_cut
 from bardo.structured.extraction import ErrorCode, Extraction, Failure, Json, JsonSchema, Provenance, UnusableAnswer
 from bardo.structured.modes import Mode, SchemaTarget, StructuredSettings

@@ -8,8 +8,7 @@ import msgspec
 import pytest
 
 from bardo.catalog.layer_rows import NeedRow, classify_rows
-from bardo.context.classify.heads import HeadFile, Heads, shipped_heads
-from bardo.context.classify.labels import Guess
+from bardo.context.classify.heads import Guess, HeadFile, Heads, shipped_heads
 from bardo.context.classify.layer import Classify, needs_of
 from bardo.context.effects import Embed, TextVectors
 from bardo.context.layer import EffectFailed, LayerFacts, Passed

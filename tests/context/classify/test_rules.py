@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bardo.catalog.layer_rows import OmittedText, classify_rows
-from bardo.context.classify.labels import Guess
+from bardo.context.classify.heads import Guess
 from bardo.context.classify.layer import LONGEST, Rules, asked_text, shortened, together, without
 from bardo.values.blocks import Block, TextBlock, ToolResultBlock
 from bardo.values.request import Message, Request, Tool

@@ -16,10 +16,7 @@ from msgspec.structs import replace
 from bardo.catalog.load import builtin
 from bardo.context.layer import Layer
 from bardo.context.steps.compress import Compress
-from bardo.context.steps.constraints import Constraints
-from bardo.context.steps.dedup import dedup, format_results
-from bardo.context.steps.relevance import relevance
-from bardo.context.steps.reorder import Reorder
+from bardo.context.steps.order import Constraints, Reorder
 from bardo.context.steps.settings import (
     CompressSettings,
     ConstraintsSettings,
@@ -28,6 +25,7 @@ from bardo.context.steps.settings import (
     RelevanceSettings,
     ReorderSettings,
 )
+from bardo.context.steps.shortening import dedup, format_results, relevance
 from bardo.dialects import dialect
 from bardo.values.blocks import Block, Opaque, Origin, ReasoningBlock, TextBlock, ToolCallBlock, ToolResultBlock
 from bardo.values.request import Message, Request, Tool

@@ -10,9 +10,8 @@ from msgspec.structs import replace
 
 from bardo.context.layer import Layer
 from bardo.context.steps.compress import Compress
-from bardo.context.steps.dedup import dedup, format_results
-from bardo.context.steps.relevance import relevance
 from bardo.context.steps.settings import CompressSettings, DedupSettings, FormatSettings, RelevanceSettings
+from bardo.context.steps.shortening import dedup, format_results, relevance
 from bardo.values.blocks import Carried, ImageBlock, TextBlock, ToolCallBlock, ToolResultBlock, UnknownBlock
 from bardo.values.request import Message, Request
 from context.steps.histories import agent_history, call, histories, said, user

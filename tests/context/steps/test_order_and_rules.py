@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from bardo.context.steps.constraints import Constraints
-from bardo.context.steps.reorder import Reorder
+from bardo.context.steps.order import Constraints, Reorder
 from bardo.context.steps.settings import ConstraintRule, ConstraintsSettings, ReorderSettings
 from bardo.values.blocks import Carried, DocumentBlock, TextBlock
 from bardo.values.request import Message, Request, Tool

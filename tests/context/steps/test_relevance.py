@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 
 from bardo.context.effects import Embed, TextVectors
 from bardo.context.layer import Effect
-from bardo.context.steps.dedup import dedup
-from bardo.context.steps.relevance import bm25, fused, passages_of, relevance, words_of
 from bardo.context.steps.settings import DedupSettings, RelevanceSettings
+from bardo.context.steps.shortening import bm25, dedup, fused, passages_of, relevance, words_of
 from bardo.values.request import Request
 from context.steps.histories import agent_history, call, result, user
 from support.layer_runs import Memory, run_layer

@@ -17,8 +17,7 @@ from bardo.context.tool_choice.ranking import (
     word_scores,
 )
 from bardo.context.tool_choice.word_index import letter_runs, named_in, sentences, split_identifier, stems
-from bardo.embedding.keyword_embedding import keyword_embedding
-from bardo.embedding.static_embedding import wide_embedding
+from bardo.embedding.static_embedding import keyword_embedding, wide_embedding
 from bardo.services.pipeline.tool_memory import first_use, with_use
 from bardo.values.request import Tool
 from support.growth import check_growth

@@ -20,7 +20,7 @@ from bardo.planning.route import Provider, Target
 from bardo.routing.circuit import AttemptOutcome
 from bardo.services.facts.directory import ProviderDirectory
 from bardo.services.facts.health import AttemptWatch, HealthKeeper
-from bardo.services.facts.health_pings import HealthPings
+from bardo.services.facts.health_sharing import HealthPings
 from bardo.values.errors import BardoError, ConfigError, Unreachable, UpstreamRefused
 from support.patience import PATIENCE
 

@@ -18,9 +18,16 @@ from bardo.adapters.stores.database.store_calls import StoreCalls
 from bardo.routing.circuit import AttemptOutcome
 from bardo.routing.health_news import TargetCounts, TargetDown, decode_news, encode_news
 from bardo.routing.shared_health import STALE_COUNTS_SECONDS, SharedHealth
-from bardo.services.facts.exchange import LEASE_SECONDS, Exchange, ExchangeResult, FileExchange, RedisExchange
 from bardo.services.facts.health import HealthKeeper
-from bardo.services.facts.health_sharing import HealthSharing, open_sharing
+from bardo.services.facts.health_sharing import (
+    LEASE_SECONDS,
+    Exchange,
+    ExchangeResult,
+    FileExchange,
+    HealthSharing,
+    RedisExchange,
+    open_sharing,
+)
 from bardo.values.errors import ConfigError
 from support.patience import PATIENCE
 from support.redis import run_redis

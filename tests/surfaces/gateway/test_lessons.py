@@ -14,7 +14,7 @@ import pytest
 
 from bardo.services.facts.health_report import HealthReport
 from bardo.surfaces.cli.doctor import lesson_text, run_checks
-from bardo.surfaces.gateway.reloading import ReloadingGateway
+from bardo.surfaces.gateway.main import ReloadingGateway
 from support.panel_pages import PanelReader
 from support.two_keys import KEYS, Arrived, Body, Given, TwoKeys, refusal, two_keys, well
 

@@ -18,9 +18,9 @@ from bardo.adapters.config.settings import load_settings
 from bardo.adapters.stores.log import LogReader
 from bardo.server.serving import BackgroundServer
 from bardo.simulators import Script, Turn
-from bardo.surfaces.gateway import reloading
+from bardo.surfaces.gateway import main
 from bardo.surfaces.gateway.configured import ConfiguredGateway
-from bardo.surfaces.gateway.reloading import ReloadingGateway
+from bardo.surfaces.gateway.main import ReloadingGateway
 from support.any_model import Simulator
 from support.own_threads import own_threads
 from support.patience import PATIENCE
@@ -72,7 +72,7 @@ def wait_until(holds: object) -> None:
 def served(
     tmp_path: Path, text: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> Iterator[Served]:
-    monkeypatch.setattr(reloading, "LOOK_SECONDS", 0.02)
+    monkeypatch.setattr(main, "LOOK_SECONDS", 0.02)
     for name, value in ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
     file = tmp_path / "bardo.toml"

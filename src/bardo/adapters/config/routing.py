@@ -300,7 +300,7 @@ def _preset(golem: GolemSettings, caching: CachingSettings) -> dict[str, Workloa
     if not golem.enabled:
         return {}
     # Read only where somebody has such an agent.
-    from bardo.golem.workloads import workload_rows
+    from bardo.golem.running import workload_rows
 
     return workload_rows(
         golem=golem.id,

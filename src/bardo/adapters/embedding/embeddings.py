@@ -13,8 +13,7 @@ from typing import Protocol
 from bardo.adapters.config.paths import named_path
 from bardo.context.effects import Embed, TextVectors, Tier
 from bardo.context.layer import EffectFailed
-from bardo.embedding.keyword_embedding import keyword_embedding
-from bardo.embedding.static_embedding import wide_embedding
+from bardo.embedding.static_embedding import keyword_embedding, wide_embedding
 
 MOST_WAITING = 64
 """Calls that may wait for the thread. The layers of further ones do without vectors, so that a slow model does not slow every call down."""

@@ -1,6 +1,7 @@
-"""Linear heads: which of some labels a text has, by the weighted sum of the components of its vector.
+"""Linear heads: which of some labels a text has, by the weighted sum of the components of its vector; and what is said of a request.
 
-Heads are trained with `bardo classify train` and kept in a file of JSON. They belong to the embedding that they were trained with.
+Heads are trained with `bardo classify train` and kept in a file of JSON. They belong to the embedding that they were trained with. What
+is said is one label for each question, how sure it is, and what decided it.
 """
 
 from __future__ import annotations
@@ -11,11 +12,36 @@ from collections.abc import Sequence
 from functools import cache, cached_property
 from importlib.resources import files
 from operator import mul
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
-from bardo.context.classify.labels import Guess
+Tier = Literal["onnx", "provider", "static", "rules"]
+
+
+class Guess(msgspec.Struct, frozen=True, kw_only=True):
+    """A label and how probable it is, from 0 to 1."""
+
+    label: str
+    probability: float
+
+
+class Classification(msgspec.Struct, frozen=True, kw_only=True):
+    """What was found of one request: guesses by the name of the question, and the tier that made them.
+
+    `onnx` is a model of the operator's, `provider` one of a provider, `static` the table of vectors that ships with bardo, `rules` words
+    and lengths alone. `needs` are fields of an intent that the labels speak for.
+    """
+
+    tier: Tier
+    guesses: dict[str, Guess]
+    needs: dict[str, Any] = {}
+
+    def label(self, question: str) -> str:
+        """Return the label of a question, empty where it was not asked or nothing was found."""
+        guess = self.guesses.get(question)
+        return "" if guess is None else guess.label
+
 
 MOST_LABELS = 1_000
 _Weights = Annotated[bytes, msgspec.Meta(max_length=2 * 4_096 * MOST_LABELS)]

@@ -11,8 +11,7 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from bardo.catalog.layer_rows import ClassifyRows, NeedRow, OmittedText, PairRow, SignRow, SizeOf, SizeRow
-from bardo.context.classify.heads import Heads
-from bardo.context.classify.labels import Classification, Guess, Tier
+from bardo.context.classify.heads import Classification, Guess, Heads, Tier
 from bardo.context.effects import Embed, TextVectors
 from bardo.context.layer import Effect, EffectFailed, LayerFacts, LayerSteps, Passed, Receipt
 from bardo.embedding.static_embedding import StaticEmbedding

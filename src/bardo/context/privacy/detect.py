@@ -9,13 +9,12 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import chain
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import msgspec
 
 from bardo.catalog.layer_rows import PiiEntity, PiiPattern, iban_rows, phone_regions, pii_entities, top_level_domains
-from bardo.context.privacy import checks, national
+from bardo.context.privacy import checks
 from bardo.context.privacy.checks import Check, compact, iban, ip_address, mac_address
 from bardo.context.privacy.long_texts import changed_in_parts, matches_in_parts
 from bardo.context.privacy.patterns import AnywherePatterns, PatternTable
@@ -413,17 +412,15 @@ def _library() -> Any:
 DEFAULT_SCORE = 0.5
 """What is less likely than this is left alone, unless it is configured otherwise."""
 Scanner = Callable[[str, Worth], Iterator[Found]]
-_CHECK_NAMES: Mapping[ModuleType, str] = {
-    checks: "luhn card aba_routing verhoeff mod_11_10 wallet ip_address mac_address uuid",
-    national: "au_abn au_acn au_medicare au_tfn br_cnpj br_cpf cn_id dea in_aadhaar "
+_CHECK_NAMES = (
+    "luhn card aba_routing verhoeff mod_11_10 wallet ip_address mac_address uuid "
+    "au_abn au_acn au_medicare au_tfn br_cnpj br_cpf cn_id dea in_aadhaar "
     "kr_brn kr_driver kr_rrn kr_rrn_checked ph_tin sg_nric sg_uen "
     "th_id us_npi us_ssn za_id "
     "ch_ahv de_document de_kvnr de_lanr de_pension de_tax_id es_letter fi_hetu "
-    "fr_nir it_fiscal_code nl_bsn pl_pesel se_company se_person tr_id uk_nhs uk_plate",
-}
-CHECKS: Mapping[str, Check] = {
-    name: getattr(module, name) for module, names in _CHECK_NAMES.items() for name in names.split()
-}
+    "fr_nir it_fiscal_code nl_bsn pl_pesel se_company se_person tr_id uk_nhs uk_plate"
+)
+CHECKS: Mapping[str, Check] = {name: getattr(checks, name) for name in _CHECK_NAMES.split()}
 """The tests of check digits by the names that rows of patterns have for them: each takes the text of a match."""
 
 

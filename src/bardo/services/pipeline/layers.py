@@ -64,7 +64,7 @@ def _affinity(parts: LayerParts) -> Layer:
 
 
 def _reorder(parts: LayerParts) -> Layer:
-    from bardo.context.steps.reorder import Reorder
+    from bardo.context.steps.order import Reorder
 
     remember_sessions(parts.effects, parts.host)
     return Reorder(parts.pipeline.reorder)
@@ -79,14 +79,14 @@ def _compress(parts: LayerParts) -> Layer:
 
 
 def _dedup(parts: LayerParts) -> Layer:
-    from bardo.context.steps.dedup import dedup
+    from bardo.context.steps.shortening import dedup
 
     remember_sessions(parts.effects, parts.host)
     return dedup(parts.pipeline.dedup)
 
 
 def _relevance(parts: LayerParts) -> Layer:
-    from bardo.context.steps.relevance import relevance
+    from bardo.context.steps.shortening import relevance
 
     remember_sessions(parts.effects, parts.host)
     if parts.pipeline.relevance.embed:
@@ -97,14 +97,14 @@ def _relevance(parts: LayerParts) -> Layer:
 
 
 def _constraints(parts: LayerParts) -> Layer:
-    from bardo.context.steps.constraints import Constraints
+    from bardo.context.steps.order import Constraints
 
     remember_sessions(parts.effects, parts.host)
     return Constraints(parts.pipeline.constraints)
 
 
 def _format(parts: LayerParts) -> Layer:
-    from bardo.context.steps.dedup import format_results
+    from bardo.context.steps.shortening import format_results
 
     remember_sessions(parts.effects, parts.host)
     return format_results(parts.pipeline.format)

@@ -13,8 +13,7 @@ from rich.table import Table
 
 from bardo.adapters.config.settings import Settings, load_settings
 from bardo.adapters.embedding.embeddings import Embeddings, TextEmbedding, embedding_at
-from bardo.context.classify.heads import Head, HeadFile
-from bardo.context.classify.labels import Classification
+from bardo.context.classify.heads import Classification, Head, HeadFile
 from bardo.context.classify.layer import shortened
 from bardo.context.effects import Embed
 from bardo.context.layer import LayerFacts

@@ -45,7 +45,7 @@ from bardo.values.response import Response
 from bardo.values.wire import Arrival
 
 if TYPE_CHECKING:
-    from bardo.batches.opening import OpenBatches
+    from bardo.batches.keeper import OpenBatches
 
 MESSAGES = "/v1/messages"
 _DIALECTS = {

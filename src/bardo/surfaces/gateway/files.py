@@ -25,7 +25,7 @@ from bardo.surfaces.gateway.routes import Route
 from bardo.values.errors import InvalidRequest, NotStored, TooLarge, UnknownRoute, Unsupported, UnsupportedMediaType
 
 if TYPE_CHECKING:
-    from bardo.batches.opening import OpenBatches
+    from bardo.batches.keeper import OpenBatches
 
 _BOUNDARY = re.compile(r'boundary=(?:"([^"\r\n]{1,70})"|([^\s;,"]{1,70}))', re.IGNORECASE)
 _NAME = re.compile(r'(?:^|[;\s])name="([^"\r\n]*)"', re.IGNORECASE)

@@ -15,7 +15,7 @@ import pytest
 
 from bardo.adapters.stores.log.sqlite_store import SqliteLogStore
 from bardo.adapters.stores.state import SqliteStore
-from bardo.services.facts.exchange import FileExchange
+from bardo.services.facts.health_sharing import FileExchange
 from support.patience import PATIENCE
 
 pytestmark = pytest.mark.each_python

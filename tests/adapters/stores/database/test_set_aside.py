@@ -18,7 +18,7 @@ from bardo.adapters.stores.database.store_calls import StoreCalls
 from bardo.adapters.stores.replay_store import open_keeper
 from bardo.adapters.stores.state.calls import StateCalls
 from bardo.context.cache.entries import CacheBounds, CacheEntry
-from bardo.services.facts.exchange import FileExchange
+from bardo.services.facts.health_sharing import FileExchange
 from bardo.services.facts.learned_routing import (
     UnreadableState,
     open_or_renew_router,

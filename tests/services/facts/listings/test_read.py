@@ -13,7 +13,7 @@ from bardo.catalog.load import builtin
 from bardo.services.facts.introspect.answer_values import NotAnAnswer
 from bardo.services.facts.listings import ListedPrice, ListedRates, Listing, listing_sources
 from bardo.services.facts.listings.read import MOST_BYTES, MOST_MODELS, read_listing
-from bardo.services.facts.listings.values import MOST_PER_MILLION, MOST_PER_REQUEST
+from bardo.services.facts.listings.rows import MOST_PER_MILLION, MOST_PER_REQUEST
 
 DOLLAR = 10**9
 

@@ -1,11 +1,16 @@
 """Providers' lists of models, kept on disk and laid between what servers say live and the rows that come with bardo."""
 
-from bardo.services.facts.listings.listings import Listings, source_of
+from bardo.services.facts.listings.listings import CatalogRefresh, HourlyRefresh, Listings, Outcome, askable, source_of
 from bardo.services.facts.listings.read import Change, changes
-from bardo.services.facts.listings.refresh import CatalogRefresh, HourlyRefresh, Outcome, askable
-from bardo.services.facts.listings.rows import ListingSource, listing_sources
+from bardo.services.facts.listings.rows import (
+    ListedModel,
+    ListedPrice,
+    ListedRates,
+    Listing,
+    ListingSource,
+    listing_sources,
+)
 from bardo.services.facts.listings.store import ListingStore
-from bardo.services.facts.listings.values import ListedModel, ListedPrice, ListedRates, Listing
 
 __all__ = [
     "CatalogRefresh",

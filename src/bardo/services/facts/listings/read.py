@@ -16,14 +16,15 @@ from bardo.planning.route import MAX_MODEL_NAME
 from bardo.services.facts.introspect.adapters import builtin_adapters
 from bardo.services.facts.introspect.answer_values import NotAnAnswer, count, inside, listed, rows_by_id
 from bardo.services.facts.introspect.live import LiveFacts
-from bardo.services.facts.listings.rows import ListingSource, RatePaths
-from bardo.services.facts.listings.values import (
+from bardo.services.facts.listings.rows import (
     MOST_PER_MILLION,
     MOST_PER_REQUEST,
     ListedModel,
     ListedPrice,
     ListedRates,
     Listing,
+    ListingSource,
+    RatePaths,
 )
 
 MOST_BYTES = 8 * 1024 * 1024

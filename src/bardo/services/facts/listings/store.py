@@ -19,8 +19,7 @@ import msgspec
 from bardo.adapters.config.paths import what_is_no_file
 from bardo.planning.route import Provider
 from bardo.services.facts.listings.read import MOST_BYTES
-from bardo.services.facts.listings.rows import ListingSource
-from bardo.services.facts.listings.values import FORMAT, Listing
+from bardo.services.facts.listings.rows import FORMAT, Listing, ListingSource
 
 _log = logging.getLogger("bardo.catalog")
 # What is kept of a list is shorter than the list, but for names of fields.
