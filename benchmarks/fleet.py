@@ -24,7 +24,7 @@ from bardo.accounting.limits import KeyLimits
 from bardo.adapters.config.accounts import Account
 from bardo.adapters.config.settings import parse_settings
 from bardo.services.accounts.key_store import KeyStore, open_keys
-from bardo.surfaces.gateway.configured import ConfiguredGateway
+from bardo.surfaces.gateway.main import ConfiguredGateway
 from benchmarks.bench import Bench
 from benchmarks.contestants import Contestant, Lane, Place
 from benchmarks.figures import Row, Table

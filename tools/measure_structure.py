@@ -25,7 +25,7 @@ from bardo.adapters.config.settings import parse_settings, state_path
 from bardo.services.accounts.key_store import KeyStore, open_keys
 from bardo.simulators import Simulator
 from bardo.surfaces.gateway.app import Gateway
-from bardo.surfaces.gateway.configured import ConfiguredGateway
+from bardo.surfaces.gateway.main import ConfiguredGateway
 from bardo.values.request import Request
 
 SOURCE = Path(__file__).parent.parent / "src" / "bardo"

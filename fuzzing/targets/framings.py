@@ -7,8 +7,7 @@ from functools import cache
 
 from bardo.streams.eventstream import EventStreamDecoder, encode_event
 from bardo.streams.frames import Frame, FramingError
-from bardo.streams.json_array import JsonArrayDecoder
-from bardo.streams.ndjson import NdjsonDecoder
+from bardo.streams.json_frames import JsonArrayDecoder, NdjsonDecoder
 from bardo.streams.sse import SseDecoder
 from bardo.streams.stage import Stage
 from fuzzing.inputs import Input, kept_replies

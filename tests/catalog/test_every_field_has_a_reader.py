@@ -136,8 +136,8 @@ NEAR_THE_AGENT = (
 ON_PAGES: Mapping[str, str] = dict.fromkeys(
     (
         "bardo.golem.rows.ProfileRow.group",
-        "bardo.routing.pipelines.PipelineProfile.milliseconds",
-        "bardo.routing.pipelines.PipelineProfile.purpose",
+        "bardo.routing.profiles.PipelineProfile.milliseconds",
+        "bardo.routing.profiles.PipelineProfile.purpose",
         "bardo.routing.tiers.TierRow.cost_usd",
     ),
     "tools/golem_reference.py writes it on the agent's page, or a table of the documents is checked by it",

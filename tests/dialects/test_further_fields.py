@@ -10,7 +10,7 @@ import msgspec
 from bardo.dialects import dialect
 from bardo.streams.eventstream import EventStreamDecoder
 from bardo.streams.frames import Frame, WholeBody
-from bardo.streams.ndjson import NdjsonDecoder
+from bardo.streams.json_frames import NdjsonDecoder
 from bardo.streams.sse import SseDecoder
 from bardo.surfaces.library.decoding import provider_row
 from recordings import Recording, each_recording, rows

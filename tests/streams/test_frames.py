@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from bardo.streams.eventstream import EventStreamDecoder, encode_event
 from bardo.streams.frames import Frame, FramingError, OversizedFrame, WholeBody
-from bardo.streams.json_array import JsonArrayDecoder
-from bardo.streams.ndjson import NdjsonDecoder
+from bardo.streams.json_frames import JsonArrayDecoder, NdjsonDecoder
 from bardo.streams.sse import SseDecoder
 from bardo.streams.stage import Chain, Stage
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bardo.streams.frames import Frame, OversizedFrame
-from bardo.streams.json_array import JsonArrayDecoder
+from bardo.streams.json_frames import JsonArrayDecoder
 
 pytestmark = pytest.mark.each_python
 

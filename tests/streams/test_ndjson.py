@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bardo.streams.frames import Frame, OversizedFrame
-from bardo.streams.ndjson import NdjsonDecoder, encode_ndjson
+from bardo.streams.json_frames import NdjsonDecoder, encode_ndjson
 
 pytestmark = pytest.mark.each_python
 

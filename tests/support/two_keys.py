@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from bardo.adapters.config.settings import parse_settings
 from bardo.server.serving import BackgroundServer
-from bardo.surfaces.gateway.configured import ConfiguredGateway
+from bardo.surfaces.gateway.main import ConfiguredGateway
 from support.patience import PATIENCE, read_line
 
 KEYS = {

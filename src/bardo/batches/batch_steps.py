@@ -15,11 +15,10 @@ from bardo.batches.collection import Collector
 from bardo.batches.intake import Intake
 from bardo.batches.item_requests import ItemReader
 from bardo.batches.outputs import OutputWriter, last_status
-from bardo.batches.records import BatchRecord, JobRecord
+from bardo.batches.records import BatchRecord, JobRecord, pause_before
 from bardo.batches.results import ResultReader, session_of_batch
 from bardo.batches.single_calls import SingleCalls
 from bardo.batches.submission import Submitter
-from bardo.batches.values import pause_before
 from bardo.call.services import Services
 from bardo.services.accounts.call_facts import CallFacts
 from bardo.values.errors import BardoError, InternalError, OverBudget, RateLimited

@@ -12,9 +12,8 @@ from bardo.batches.batch_store import BatchStore
 from bardo.batches.file_store import FileStore
 from bardo.batches.item_requests import ItemReader
 from bardo.batches.planning import ItemPlanner, PlannedItem
-from bardo.batches.records import BatchRecord, ItemRecord, JobRecord
+from bardo.batches.records import BatchRecord, ItemRecord, JobRecord, LongLine, split_lines
 from bardo.batches.results import ResultReader
-from bardo.batches.values import LongLine, split_lines
 from bardo.dialects.batches.clients import LineProblem, read_line
 from bardo.values.errors import BardoError
 

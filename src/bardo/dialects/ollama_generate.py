@@ -12,7 +12,7 @@ import msgspec
 from bardo.dialects.ollama import DIALECT as CHAT
 from bardo.dialects.shared.dialect import ReplyEncoder
 from bardo.dialects.shared.json_values import JsonObject, decode_object, encode_json, optional, write_json
-from bardo.streams.ndjson import encode_ndjson
+from bardo.streams.json_frames import encode_ndjson
 from bardo.values.degradation import Degradation
 from bardo.values.errors import Unsupported
 from bardo.values.events import Event

@@ -46,8 +46,7 @@ from bardo.replies.sound_frames import EventsAndBytes, frame_without_quoted, sou
 from bardo.replies.written_tokens import WrittenTokens
 from bardo.streams.eventstream import EventStreamDecoder
 from bardo.streams.frames import MAX_FRAME_BYTES, Frame, FramingError, WholeBody
-from bardo.streams.json_array import JsonArrayDecoder
-from bardo.streams.ndjson import NdjsonDecoder
+from bardo.streams.json_frames import JsonArrayDecoder, NdjsonDecoder
 from bardo.streams.sse import FrameEnds, SseDecoder
 from bardo.streams.stage import Stage
 from bardo.values.error_cleaning import clean_error

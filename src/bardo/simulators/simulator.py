@@ -1,12 +1,15 @@
-"""A simulated provider that can be run, in an event loop or in a thread of its own."""
+"""A simulated provider that can be run, in an event loop or, for programs without one, in a thread of its own."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
+import threading
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 
 from bardo.simulators.batches import batch_server
@@ -21,9 +24,39 @@ from bardo.simulators.prompt_cache import PrefixCache, prompt_text
 from bardo.simulators.provider import Provider
 from bardo.simulators.script import Script
 from bardo.simulators.thinking_behaviour import BehaviourKind, ThinkingBehaviour
-from bardo.simulators.threads import in_thread
 from bardo.simulators.turns import Conversation, Turn, tokens_of
 from bardo.simulators.wire import listening, refusing
+
+Started = Future[tuple[asyncio.AbstractEventLoop, asyncio.Event, str]]
+
+
+@contextmanager
+def in_thread(serve: Callable[[], AbstractAsyncContextManager[str]], name: str) -> Iterator[str]:
+    """Serve in a thread; gives the address. Everything is closed when the block ends."""
+    started: Started = Future()
+    thread = threading.Thread(target=lambda: asyncio.run(_until_stopped(serve, started)), name=name)
+    thread.start()
+    try:
+        loop, stop, address = started.result()
+        try:
+            yield address
+        finally:
+            loop.call_soon_threadsafe(stop.set)
+    finally:
+        thread.join()
+
+
+async def _until_stopped(serve: Callable[[], AbstractAsyncContextManager[str]], started: Started) -> None:
+    stop = asyncio.Event()
+    try:
+        async with serve() as address:
+            started.set_result((asyncio.get_running_loop(), stop, address))
+            await stop.wait()
+    except OSError as error:
+        if started.done():
+            raise
+        started.set_exception(error)
+
 
 _GUIDANCE = re.compile(r"\bJSON [Ss]chema:\s*(?:```json\s*)?(?=\{)")
 _ANY_OBJECT: Fields = {"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"]}

@@ -27,8 +27,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from bardo.simulators.delivery import Action, AwaitDisconnect, End, Head, Leave, Send
 from bardo.simulators.exchange import Incoming
 from bardo.simulators.fields import Fields, compact, fields, text
-from bardo.simulators.simulator import Simulator
-from bardo.simulators.threads import in_thread
+from bardo.simulators.simulator import Simulator, in_thread
 from bardo.simulators.wire import listening
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")

@@ -7,12 +7,22 @@ from __future__ import annotations
 
 from bardo.structured.apply import Applied, apply
 from bardo.structured.coercion import with_defaults
-from bardo.structured.extracting import extract, extract_repair, extract_sound, extract_strict, was_cut
+from bardo.structured.extracting import (
+    ResponseSchema,
+    StructuredOutput,
+    ValidationResult,
+    extract,
+    extract_repair,
+    extract_sound,
+    extract_strict,
+    parse_response,
+    validate,
+    was_cut,
+)
 from bardo.structured.extraction import ErrorCode, Extraction, Failure, Json, JsonSchema, Provenance, UnusableAnswer
 from bardo.structured.modes import Mode, SchemaTarget, StructuredSettings
 from bardo.structured.partial import PartialJson
 from bardo.structured.plan import Skipped, StructuredPlan, plan
-from bardo.structured.protocol import ResponseSchema, StructuredOutput, ValidationResult, parse_response, validate
 from bardo.structured.rewrite import Rewrite
 from bardo.structured.types import TypedSchema, WrongShape, schema_of
 from bardo.structured.validation import Checker, checker, retry_message, worth_retrying

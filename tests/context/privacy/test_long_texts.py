@@ -9,10 +9,9 @@ import pytest
 
 from bardo.context.privacy import detect as phones
 from bardo.context.privacy import detect as scanners
-from bardo.context.privacy import known_values, long_texts, patterns
+from bardo.context.privacy import known_values, patterns
 from bardo.context.privacy.detect import find
-from bardo.context.privacy.long_texts import MARGIN, PART, changed_in_parts, matches_in_parts
-from bardo.context.privacy.patterns import kinds_of
+from bardo.context.privacy.patterns import MARGIN, PART, changed_in_parts, kinds_of, matches_in_parts
 from support.sampling import seed
 
 PATTERNS = {
@@ -40,8 +39,8 @@ def random_text(length: int) -> str:
 
 @pytest.mark.parametrize("name", PATTERNS)
 def test_parts_give_the_matches_of_the_whole(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    monkeypatch.setattr(long_texts, "PART", 37)
-    monkeypatch.setattr(long_texts, "MARGIN", 700)
+    monkeypatch.setattr(patterns, "PART", 37)
+    monkeypatch.setattr(patterns, "MARGIN", 700)
     text = random_text(1_500)
     text = kinds_of(text) if name == "numbers" else text
     spans = [one.span() for one in PATTERNS[name].finditer(text)]

@@ -9,7 +9,7 @@ from typing import Any
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
 from bardo.streams.frames import WholeBody
-from bardo.streams.ndjson import NdjsonDecoder
+from bardo.streams.json_frames import NdjsonDecoder
 from bardo.values.events import Event
 from bardo.values.fold import fold
 from bardo.values.request import Request

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from bardo.operators.probe.statistics import ALPHA, Comparison, compare, least_chance, rank_test
+from bardo.operators.probe.samples import ALPHA, Comparison, compare, least_chance, rank_test
 
 counts = some.lists(some.integers(0, 6), min_size=1, max_size=6)
 

@@ -17,7 +17,6 @@ from bardo.dialects.shared.control_fields import FIELDS
 from bardo.dialects.shared.options import KEYS
 from bardo.dialects.shared.structs import OTHERS
 from bardo.surfaces.gateway.app import OPERATIONS
-from bardo.surfaces.gateway.batch_routes import BatchEndpoint
 from bardo.surfaces.gateway.openapi.document import (
     DESCRIPTIONS,
     ERROR_BODIES,
@@ -29,7 +28,7 @@ from bardo.surfaces.gateway.openapi.document import (
 )
 from bardo.surfaces.gateway.openapi.listing import PAGES, ListedRoute, form_of, listed_routes, longest_name
 from bardo.surfaces.gateway.openapi.schemas import DIALECT_FIELDS, PLAIN, QUERIES, REPLIES, REQUESTS, STREAMS
-from bardo.surfaces.gateway.routes import FIXED_ROUTES, Endpoint, Route, find_route
+from bardo.surfaces.gateway.routes import FIXED_ROUTES, BatchEndpoint, Endpoint, Route, find_route
 from support.gateway import house
 from support.offenders import each_case
 from support.openapi import DOCUMENT, check, problems

@@ -19,8 +19,7 @@ from bardo.adapters.stores.log import LogReader
 from bardo.server.serving import BackgroundServer
 from bardo.simulators import Script, Turn
 from bardo.surfaces.gateway import main
-from bardo.surfaces.gateway.configured import ConfiguredGateway
-from bardo.surfaces.gateway.main import ReloadingGateway
+from bardo.surfaces.gateway.main import ConfiguredGateway, ReloadingGateway
 from support.any_model import Simulator
 from support.own_threads import own_threads
 from support.patience import PATIENCE

@@ -14,8 +14,7 @@ import pytest
 import bardo
 from bardo.adapters.config.pipeline import OwnProfile, PipelineSettings
 from bardo.adapters.config.settings import InferenceSettings, LogSettings, ProviderEntry, Settings
-from bardo.simulators import Fault
-from bardo.simulators.simulated import simulate
+from bardo.simulators import Fault, simulate
 from support.any_model import Simulator
 from support.gateway import House, house
 from support.keyed_gateway import keyed_gateway

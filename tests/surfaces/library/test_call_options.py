@@ -11,7 +11,7 @@ from pydantic import BaseModel
 import bardo
 from bardo import explain
 from bardo.adapters.config.settings import LogSettings, ProviderEntry, Settings
-from bardo.simulators.simulated import SimulatedProvider, simulate
+from bardo.simulators import SimulatedProvider, simulate
 from bardo.structured import extract
 from bardo.values.errors import UpstreamTimeout
 from bardo.values.events import ContentChunk, Finish

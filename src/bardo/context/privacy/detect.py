@@ -16,8 +16,7 @@ import msgspec
 from bardo.catalog.layer_rows import PiiEntity, PiiPattern, iban_rows, phone_regions, pii_entities, top_level_domains
 from bardo.context.privacy import checks
 from bardo.context.privacy.checks import Check, compact, iban, ip_address, mac_address
-from bardo.context.privacy.long_texts import changed_in_parts, matches_in_parts
-from bardo.context.privacy.patterns import AnywherePatterns, PatternTable
+from bardo.context.privacy.patterns import AnywherePatterns, PatternTable, changed_in_parts, matches_in_parts
 from bardo.values.errors import ConfigError
 
 Found = tuple[int, int, float]

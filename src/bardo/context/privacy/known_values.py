@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from bardo.context.privacy.long_texts import matches_in_parts
+from bardo.context.privacy.patterns import matches_in_parts
 
 HOLE = "\ufffc"
 """Stands in the place of a value where a text is searched once more: no pattern knows it."""

@@ -2,21 +2,59 @@
 
 All values of the rows' patterns hold a digit, so a value begins at a number or at one of the short words before it. One expression says
 whether any of some patterns fits, and only then another says which.
+
+Long texts are searched in parts: one search of a text of ten megabytes would hold the interpreter for a third of a second. Before each
+part it is looked whether there is time left for it.
 """
 
 from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from importlib import import_module
 from string import ascii_letters
 from typing import Any
 
 from bardo.catalog.layer_rows import PiiEntity, PiiPattern
-from bardo.context.privacy.long_texts import changed_in_parts, matches_in_parts
+from bardo.context.effects import check_time
 from bardo.values.errors import ConfigError
+
+PART = 32 * 1024
+MARGIN = 1024
+"""No match of a bounded expression, with what stands behind it, is longer."""
+
+
+def matches_in_parts(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+    """Yield the matches of `pattern`, as its `finditer` does. They are shorter than MARGIN, or look at nothing behind them."""
+    place = 0
+    while place < len(text):
+        check_time()
+        end = place + PART
+        stop = min(len(text), end + MARGIN)
+        for found in pattern.finditer(text, place, stop):
+            if found.start() >= end:
+                break
+            match = found if found.end() < stop or stop == len(text) else pattern.match(text, found.start())
+            assert match is not None  # It matches the beginning of what stands there.
+            yield match
+            place = match.end()
+            if match is not found:
+                break
+        place = max(place, end)
+
+
+def changed_in_parts(change: Callable[[str], str], text: str) -> str:
+    """Return a text of which each character is changed by itself."""
+    if len(text) <= PART:
+        return change(text)
+    changed = []
+    for start in range(0, len(text), PART):
+        check_time()
+        changed.append(change(text[start : start + PART]))
+    return "".join(changed)
+
 
 DIGIT, LETTER, OTHER = "0", "a", "?"
 LENGTH = 5

@@ -18,7 +18,7 @@ from bardo.dialects.shared.blocks import BlockWriter, Kind
 from bardo.dialects.shared.json_values import JsonObject, encode_json
 from bardo.dialects.shared.serial_encoder import SerialEncoder, write_response
 from bardo.dialects.shared.spellings import stamp_of
-from bardo.streams.ndjson import encode_ndjson
+from bardo.streams.json_frames import encode_ndjson
 from bardo.values.blocks import Carried, ToolCallBlock
 from bardo.values.errors import BardoError
 from bardo.values.events import BlockFields, Finish, OpaqueState, ReplyFields, ReplyStart

@@ -23,8 +23,7 @@ from typing import Literal
 import msgspec
 
 from bardo.operators.probe.cells import BASELINE, Cell, Setting, settings_of
-from bardo.operators.probe.samples import Measure, Samples, Trial
-from bardo.operators.probe.statistics import Comparison
+from bardo.operators.probe.samples import Comparison, Measure, Samples, Trial
 
 Verdict = Literal["honours", "flattens", "ignores", "refuses", "inconclusive"]
 

@@ -1,4 +1,7 @@
-"""Anthropic Messages: signed thinking blocks, provisional usage first and the true one last."""
+"""Anthropic Messages: signed thinking blocks, provisional usage first and the true one last.
+
+Hosts of other models speak it with a bearer token, at their own paths, and without the rules of Claude's models.
+"""
 
 from __future__ import annotations
 
@@ -275,3 +278,34 @@ def _model_row(model: str) -> Fields:
         "max_tokens": 64000,
         "capabilities": {"thinking": thinking, "effort": {"supported": adaptive, **levels}},
     }
+
+
+class MessagesHost(Anthropic):
+    """A further endpoint of a server with another dialect, at `{prefix}/v1/messages`."""
+
+    name = "messages"
+    prefix = "/anthropic"
+
+    def decode_request(self, incoming: Incoming, path: str) -> Conversation:
+        return anthropic_request.read(incoming, budgets=False)
+
+    def demands(self, model: str) -> Demands:
+        return CLAUDE if "claude" in model else Demands(tool_names=CLAUDE.tool_names)
+
+    def answer_other_path(self, incoming: Incoming, path: str) -> Reply | None:
+        return None
+
+    def list_models(self, path: str, models: Sequence[str]) -> Reply | None:
+        return None
+
+
+class ZAIMessages(MessagesHost):
+    """api.z.ai/api/anthropic/v1/messages."""
+
+    prefix = "/api/anthropic"
+
+
+class OpenRouterMessages(MessagesHost):
+    """openrouter.ai/api/v1/messages."""
+
+    prefix = "/api"

@@ -15,9 +15,8 @@ from bardo.simulators.chat import Chat
 from bardo.simulators.exchange import Incoming, Refusal, Reply, whole
 from bardo.simulators.fields import Fields, compact, text
 from bardo.simulators.providers import anthropic_request
-from bardo.simulators.providers.anthropic import Anthropic
+from bardo.simulators.providers.anthropic import Anthropic, MessagesHost
 from bardo.simulators.providers.gemini import Gemini
-from bardo.simulators.providers.messages_hosts import MessagesHost
 from bardo.simulators.providers.openai_chat import OpenAIChat
 from bardo.simulators.providers.openai_responses import OpenAIResponses
 from bardo.simulators.turns import Conversation

@@ -13,7 +13,7 @@ from bardo.simulators.chat import DONE, Chat
 from bardo.simulators.exchange import Exchange, Incoming, Refusal, Reply, data_event, whole
 from bardo.simulators.fields import Fields, at, compact, rows, text
 from bardo.simulators.providers import gemini_request
-from bardo.simulators.providers.messages_hosts import OpenRouterMessages
+from bardo.simulators.providers.anthropic import OpenRouterMessages
 from bardo.simulators.providers.openai_responses import OpenAIResponses
 from bardo.simulators.turns import Conversation, ToolCall
 

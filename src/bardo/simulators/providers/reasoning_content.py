@@ -17,7 +17,7 @@ from bardo.simulators.exchange import Exchange, Incoming, Refusal, Reply, whole
 from bardo.simulators.fields import Fields, at, compact, fields, number, rows
 from bardo.simulators.marks import HEXADECIMAL
 from bardo.simulators.provider import masked
-from bardo.simulators.providers.messages_hosts import MessagesHost, ZAIMessages
+from bardo.simulators.providers.anthropic import MessagesHost, ZAIMessages
 from bardo.simulators.thinking_behaviour import check_deepseek, check_moonshot
 from bardo.simulators.turns import Conversation, ToolCall
 

@@ -16,7 +16,7 @@ from bardo.simulators.demands import MISTRAL_ORDER, Demands
 from bardo.simulators.exchange import Exchange, Incoming, Refusal, data_event
 from bardo.simulators.fields import Fields, rows, text
 from bardo.simulators.marks import HEXADECIMAL, LOWER
-from bardo.simulators.providers.messages_hosts import MessagesHost
+from bardo.simulators.providers.anthropic import MessagesHost
 from bardo.simulators.turns import Conversation, ToolCall
 
 _CALL_ID = re.compile(r"[a-zA-Z0-9]{9}")

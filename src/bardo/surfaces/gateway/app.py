@@ -19,7 +19,6 @@ from bardo.dialects import dialect
 from bardo.services.accounts.accounts import Accounts
 from bardo.services.facts.feedback import FeedbackRecorder
 from bardo.surfaces.gateway.answer import JSON, Answer, Draining, error_body, error_headers, error_status
-from bardo.surfaces.gateway.batch_routes import BatchEndpoint
 from bardo.surfaces.gateway.batches import (
     cancel_batch,
     cancel_message_batch,
@@ -107,7 +106,15 @@ from bardo.surfaces.gateway.responses import (
     show_response,
     update_conversation,
 )
-from bardo.surfaces.gateway.routes import Endpoint, Route, dialect_of_path, find_route, for_client, is_panel
+from bardo.surfaces.gateway.routes import (
+    BatchEndpoint,
+    Endpoint,
+    Route,
+    dialect_of_path,
+    find_route,
+    for_client,
+    is_panel,
+)
 from bardo.surfaces.gateway.websocket import PATHS, OpenSockets, ResponsesSocket, Serve, as_denial
 from bardo.values.errors import BardoError, Forbidden, Unauthorized, UpgradeRequired, shutting_down
 

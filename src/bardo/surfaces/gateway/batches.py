@@ -15,9 +15,8 @@ import msgspec
 from bardo.adapters.sealing import Sealer
 from bardo.batches.item_requests import EmbedItem, GenerateItem, ItemRequest
 from bardo.batches.planning import NoBatchApi
-from bardo.batches.records import ENDS, BatchRecord, ItemRecord, result_of
+from bardo.batches.records import ENDS, BatchRecord, ItemRecord, LongLine, result_of, split_lines
 from bardo.batches.service import BatchService
-from bardo.batches.values import LongLine, split_lines
 from bardo.context.sessions import labelled
 from bardo.dialects import dialect
 from bardo.dialects.batches.clients import (

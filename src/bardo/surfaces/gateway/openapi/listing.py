@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from bardo.surfaces.gateway.batch_routes import BATCH_METHODS
 from bardo.surfaces.gateway.routes import (
+    BATCH_METHODS,
     BEDROCK_OPERATIONS,
     EPISODE_METHODS,
     FIXED_ROUTES,
