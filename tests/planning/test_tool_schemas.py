@@ -311,6 +311,31 @@ def test_a_strict_tool_that_openai_refuses_is_mended_in_a_clients_own_body_too(
     assert "tools.schema" in answer.headers["x-bardo-degraded"]
 
 
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "object", "properties": True},
+        {"type": "object", "properties": ["x"]},
+        {"type": "object", "properties": {"a": {}}, "required": 0.5},
+        {"type": "object", "properties": {"a": {"type": 0.5}}},
+        {"anyOf": 3},
+        {"$ref": 3},
+        {"allOf": [3]},
+        {"oneOf": {"a": 1}},
+        {"type": "object", "properties": {"a": {"pattern": 3}}},
+        {"type": "object", "properties": {"a": {"type": "array", "prefixItems": 3}}},
+        {"type": "object", "patternProperties": 3},
+    ],
+    ids=json.dumps,
+)
+def test_a_schema_of_a_tool_that_is_none_is_told_of_and_stops_no_request(schema: dict[str, Any]) -> None:
+    for shape in (RequestShape(strict_subset="openai", rules=frozenset({"strict_tools"})), SUBSET):
+        written = written_tool_schemas((Tool(name="f", schema=schema, strict=True),), shape)
+        assert written is not None
+        assert [one.what for one in written.degraded] in (["tools.strict"], ["tools"])
+        assert "JSON Schema" in written.degraded[0].why or "plain" in written.degraded[0].why, written.degraded
+
+
 @pytest.mark.parametrize("chosen", ["bad", "good"])
 def test_a_tool_that_cannot_be_said_is_left_out_and_the_request_goes_on(chosen: str) -> None:
     gateway = SimulatedGateway("moonshot", "kimi-k3")

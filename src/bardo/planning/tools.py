@@ -15,7 +15,8 @@ from bardo.catalog.request_shapes import NameRule, RequestShape
 from bardo.reuse import TOOL_SCHEMAS, size_of
 from bardo.structured.rewrite import Inexpressible, RewrittenSchema, rewrite
 from bardo.structured.rewrite.keywords import in_new_words, parts, with_parts
-from bardo.structured.subsets import subset
+from bardo.structured.subsets import Subset, subset
+from bardo.structured.validation import checker
 from bardo.values.blocks import Block, ToolCallBlock, ToolResultBlock
 from bardo.values.degradation import Degradation
 from bardo.values.errors import InvalidRequest
@@ -277,7 +278,7 @@ def _strict(
         nothing = {"additionalProperties": False} if not wanted.get("properties") else {}
         wanted = {"type": "object", "properties": {}, **nothing, **wanted}
     try:
-        rewritten = rewrite(in_new_words(wanted), subset(shape.strict_subset))
+        rewritten = _rewritten(in_new_words(wanted), subset(shape.strict_subset))
     except (Inexpressible, InvalidRequest) as problem:
         why = f"the target binds no arguments to such a schema: {problem}"
         return plain, schema, None, [Degradation("tools.strict", asked=tool.name, sent=False, why=why)]
@@ -309,8 +310,18 @@ def _in_subset(schema: dict[str, Any], shape: RequestShape) -> RewrittenSchema:
         schema = {**schema, "type": "object"}
     taken = subset(shape.subset)
     # Read as a schema of today, a list of items admits none.
-    rewritten = rewrite(schema if taken.verbatim else in_new_words(schema), taken)
+    rewritten = _rewritten(schema if taken.verbatim else in_new_words(schema), taken)
     return replace(rewritten, schema=_typed(rewritten.schema)) if shape.typed else rewritten
+
+
+def _rewritten(schema: dict[str, Any], taken: Subset) -> RewrittenSchema:
+    """Return the schema of a tool, which nobody has checked yet, in other keywords. Raises what `rewrite` does, and InvalidRequest."""
+    try:
+        return rewrite(schema, taken)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        # A keyword has a value of another kind than it takes: the checker says which.
+        checker(schema)
+        raise
 
 
 def _in_objects(schema: Any) -> Any:
