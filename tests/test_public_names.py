@@ -248,9 +248,9 @@ def test_importing_bardo_leaves_the_garbage_collector_alone() -> None:
     loaded_by(f"import gc\n{kept}import bardo\n{told}")
 
 
-def test_the_command_that_serves_loads_no_database_toolkit_and_nothing_for_several_workers() -> None:
+def test_the_command_that_serves_loads_no_database_toolkit_and_no_reader_of_toml_in_python() -> None:
     program = "import bardo.surfaces.cli.serve, bardo.surfaces.gateway.main, bardo.wiring; bardo.wiring.preload()"
-    assert not loaded_by(program) & {"sqlalchemy", "multiprocessing", "tomllib"}
+    assert not loaded_by(program) & {"sqlalchemy", "tomllib"}
 
 
 def test_reading_text_and_replies_needs_no_server_and_no_database() -> None:

@@ -8,6 +8,8 @@ import errno
 import gc
 import importlib
 import logging
+import multiprocessing
+import multiprocessing.connection
 import os
 import signal
 import socket
@@ -17,17 +19,14 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from multiprocessing.context import SpawnProcess
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
+from typing import Any, Literal, Protocol, Self
 
 from bardo.server.protocol import Connection
 from bardo.server.reply import SERVER_LOG, Application, Message, ServerState
 from bardo.server.shutdown import CANCELLED_SECONDS, HURRIED_SECONDS, HURRY_SIGNAL, GracefulShutdown, StopSignals
 from bardo.values.errors import BardoError, ConfigError, InternalError
-
-if TYPE_CHECKING:
-    # Loaded only where there are several workers: it takes a hundredth of the start of one.
-    from multiprocessing.context import SpawnProcess
 
 # Parameters of glibc's `mallopt`, from its <malloc.h>.
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
@@ -226,11 +225,7 @@ def serve(
     load_factory(app_factory_path)
     _raise_file_limit()
     with _listening(host, port) as listener:
-        started: _Started = threading.Semaphore(0)
-        if workers > 1:
-            from multiprocessing import get_context
-
-            started = get_context("spawn").Semaphore(0)
+        started = threading.Semaphore(0) if workers == 1 else multiprocessing.get_context("spawn").Semaphore(0)
 
         def announce_once_started() -> None:
             for _ in range(workers):
@@ -240,7 +235,7 @@ def serve(
 
         # A daemon: where a worker does not start, nothing is announced.
         threading.Thread(target=announce_once_started, name="bardo-announcement", daemon=True).start()
-        create = partial(_create_app, app_factory_path, grace, started, is_worker=workers > 1)
+        create = partial(_create_app, app_factory_path, grace, started)
         if workers == 1:
             _server_log.setLevel(log_level.upper())
             try:
@@ -313,11 +308,10 @@ class BackgroundServer:
 class _Started(Protocol):
     """Counts the processes that serve, over the boundaries of processes."""
 
-    def acquire(self) -> object: ...
     def release(self) -> None: ...
 
 
-def _create_app(path: str, grace: float, started: _Started, *, is_worker: bool) -> Application:
+def _create_app(path: str, grace: float, started: _Started) -> Application:
     def begin() -> None:
         # Prepare this process, which only serves, for many requests: collect garbage less often, and exclude all objects that exist now.
         gc.freeze()
@@ -327,7 +321,7 @@ def _create_app(path: str, grace: float, started: _Started, *, is_worker: bool) 
             give_back_when_idle(app.limits.is_idle)
         started.release()
 
-    app = GracefulShutdown(load_factory(path)(), grace=grace, handles_signals=True, is_worker=is_worker, on_start=begin)
+    app = GracefulShutdown(load_factory(path)(), grace=grace, handles_signals=True, on_start=begin)
     return app
 
 
@@ -351,9 +345,7 @@ def _end_with_parent(stop_seconds: float) -> None:
 
     A supervisor that is killed ends no worker: they would keep the port, and nobody would replace or stop them.
     """
-    from multiprocessing import parent_process
-
-    parent = parent_process()
+    parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
         os.kill(os.getpid(), signal.SIGTERM)
@@ -460,9 +452,7 @@ class Supervisor:
         self._reloads = True
 
     def _start_worker(self) -> SpawnProcess:
-        from multiprocessing import get_context
-
-        worker = get_context("spawn").Process(target=self._serve)
+        worker = multiprocessing.get_context("spawn").Process(target=self._serve)
         worker.start()
         return worker
 
@@ -470,9 +460,7 @@ class Supervisor:
         """Wait until a worker ends, but not long, and return those that run."""
         running = [worker for worker in self._workers if worker.is_alive()]
         if running:
-            from multiprocessing.connection import wait
-
-            wait([worker.sentinel for worker in running], _SIGNAL_SECONDS)
+            multiprocessing.connection.wait([worker.sentinel for worker in running], _SIGNAL_SECONDS)
         else:
             time.sleep(_SIGNAL_SECONDS)
         return running

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+import multiprocessing
 import os
 import signal
 import threading
@@ -55,8 +56,8 @@ class GracefulShutdown:
 
     `started` is set once its start-up has ended, `failure` is what start-up raised. With `handles_signals`, the first SIGTERM or SIGINT
     gives open requests `grace` seconds to end and then cancels them. A second one cancels them at once, and ends the process where
-    something still holds it up after three seconds; a third one ends it as it is. A process that `is_worker` hears of the second from its
-    supervisor. `on_start` is called once, when start-up has ended. Such a process is also watched: it ends where its loop stands still.
+    something still holds it up after three seconds; a third one ends it as it is. A worker hears of the second from its supervisor.
+    `on_start` is called once, when start-up has ended. Such a process is also watched: it ends where its loop stands still.
     """
 
     def __init__(
@@ -65,7 +66,6 @@ class GracefulShutdown:
         *,
         grace: float,
         handles_signals: bool = False,
-        is_worker: bool = False,
         on_start: Callable[[], None] | None = None,
     ) -> None:
         self.started = threading.Event()
@@ -74,7 +74,6 @@ class GracefulShutdown:
         self._app = app
         self._grace = grace
         self._handles_signals = handles_signals
-        self._is_worker = is_worker
         self._on_start = on_start
         self._watchdog = LoopWatchdog() if handles_signals else None
         self._wishes = StopSignals()
@@ -159,7 +158,7 @@ class GracefulShutdown:
 
     def _handle_signals(self) -> None:
         """Handle the signals that end a process, in addition to their present handlers."""
-        loop, is_worker = asyncio.get_running_loop(), self._is_worker
+        loop, is_worker = asyncio.get_running_loop(), multiprocessing.parent_process() is not None
         before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
         def handle(number: int, frame: FrameType | None) -> None:
