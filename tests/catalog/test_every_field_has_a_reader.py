@@ -130,14 +130,14 @@ def test_every_field_of_the_agents_rows_is_read_where_the_agent_runs() -> None:
 
 
 NEAR_THE_AGENT = (
-    *("bardo.golem.", "bardo.routing.", "bardo.services.accounts.agent_", "bardo.surfaces.panel.agent_"),
+    *("bardo.golem.", "bardo.routing.", "bardo.services.accounts.agent_", "bardo.surfaces.panel.views.costs"),
     *("bardo.services.pipeline.", "bardo.planning.workloads"),
 )
 ON_PAGES: Mapping[str, str] = dict.fromkeys(
     (
         "bardo.golem.rows.ProfileRow.group",
-        "bardo.routing.profiles.PipelineProfile.milliseconds",
-        "bardo.routing.profiles.PipelineProfile.purpose",
+        "bardo.routing.pipelines.PipelineProfile.milliseconds",
+        "bardo.routing.pipelines.PipelineProfile.purpose",
         "bardo.routing.tiers.TierRow.cost_usd",
     ),
     "tools/golem_reference.py writes it on the agent's page, or a table of the documents is checked by it",

@@ -27,9 +27,10 @@ from bardo.golem.schemas import SUBSYSTEM_ANSWERS
 from bardo.routing.budgets import SubsystemBudget
 from bardo.routing.budgets import compute_reasoning_budgets as divide_budget
 from bardo.routing.fallback_route import Offer, RouteStep, StepTaken, follow
+from bardo.routing.pipelines import PipelineProfile, SecurityClass
+from bardo.routing.pipelines import select_profile_and_reasoning as select_pipeline
 from bardo.routing.pressure import SubsystemPressure
-from bardo.routing.profiles import PipelineProfile, ReasoningConfig, SecurityClass, override_profile
-from bardo.routing.profiles import select_profile_and_reasoning as select_pipeline
+from bardo.routing.profiles import ReasoningConfig, override_profile
 from bardo.routing.tiers import Signal, TierDecision, TierRule
 from bardo.routing.tiers import decide_tier as decide
 from bardo.values.degradation import Degradation

@@ -13,8 +13,8 @@ import tomli
 from bardo.catalog.rows import DialectName
 from bardo.routing.budgets import BudgetRules
 from bardo.routing.fallback_route import FallbackRoute
+from bardo.routing.pipelines import PipelineRules
 from bardo.routing.pressure import PressureRules
-from bardo.routing.profiles import PipelineRules
 from bardo.routing.tiers import CostScenario, TierRow, TierRule
 from bardo.values.errors import InvalidRequest
 from bardo.values.profile import InferenceProfile, ProfileEffort

@@ -158,8 +158,9 @@ class ThinkingBlocks:
         found: list[Detail] = []
         for block in blocks:
             beside = {**block} if isinstance(block, dict) else {FORMAT: block}
+            # In a stream, a signature that is still to come is null: it says nothing, and no field of the block's keeps it.
             text, signature, data = (
-                str(beside.pop(name)) if isinstance(beside.get(name), str) else ""
+                str(beside.pop(name, None) or "") if isinstance(beside.get(name), str | None) else ""
                 for name in ("thinking", "signature", "data")
             )
             kind = "reasoning.encrypted" if data else "reasoning.text"
