@@ -378,7 +378,8 @@ def _served() -> set[str]:
 def constants(dialect: str) -> frozenset[str]:
     """Return every string that the code of a dialect holds: the words of the wire that it knows."""
     found: set[str] = set()
-    for path in (*(SOURCE / "dialects" / dialect).glob("*.py"), SOURCE / "dialects" / "shared" / "usage.py"):
+    folder = SOURCE / "dialects"
+    for path in (*folder.glob(f"{dialect}/*.py"), *folder.glob(f"{dialect}.py"), folder / "shared" / "usage.py"):
         nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         found |= {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
         found |= _typed_fields(path)
