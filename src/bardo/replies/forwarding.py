@@ -200,6 +200,8 @@ class ClientModelEncoder(RunEncoder):
 
 _PIECES = frozenset((ContentChunk, ThinkChunk, ToolCallChunk, RefusalChunk))
 """The events of frames in which, beside what names the model, all is text."""
+_NAMING = frozenset((*_PIECES, ReplyStart, Finish, UsageUpdate))
+"""Those of a whole stream without calls. In Chat each of its frames names the model, once."""
 
 
 class ForwardedModel:
@@ -226,17 +228,33 @@ class ForwardedModel:
         if not self._swaps:
             return raw
         told = {*map(type, update.events)}
-        if not (told and told <= _PIECES) and any(old in raw for old, _ in self._swaps):
-            return b"\n".join(map(self._renamed, raw.split(b"\n")))
-        return self._replaced(raw)
+        if told and told <= _PIECES:
+            return self._replaced(raw)
+        named = sum(map(raw.count, [old for old, _ in self._swaps]))
+        if not named or (told and told <= _NAMING and named == raw.count(b"data:") - raw.count(b"[DONE]")):
+            return self._replaced(raw)
+        # Only the lines that hold the name are read.
+        pieces, place = list[bytes](), 0
+        found = [raw.find(old) for old, _ in self._swaps]
+        while ahead := [at for at in found if at >= 0]:
+            at = min(ahead)
+            begin, end = max(place, raw.rfind(b"\n", place, at) + 1), raw.find(b"\n", at)
+            end = end if end >= 0 else len(raw)
+            pieces += (raw[place:begin], self._renamed(raw[begin:end]))
+            place = end
+            found = [
+                known if known < 0 or known >= place else raw.find(old, place)
+                for known, (old, _) in zip(found, self._swaps, strict=True)
+            ]
+        return b"".join([*pieces, raw[place:]])
 
     def _renamed(self, line: bytes) -> bytes:
-        """Return a line of a stream, which may hold the input of a tool or a block with a field of the same name.
+        """Return a line that holds the name, and maybe the input of a tool or a block with a field of the same name.
 
         The model is named by a frame, or by the reply in it: Anthropic's `message`, OpenAI's `response`.
         """
         begin, field = line.find(b"{"), self._dialect.model_field
-        if begin < 0 or not any(old in line for old, _ in self._swaps):
+        if begin < 0:
             return line
         try:
             fields = _decode(line[begin:])
