@@ -122,7 +122,7 @@ def plan_at_best(
     best: _Candidate | None = None
     while known:
         # Of those that lose as much the first is taken.
-        best = min(known.values(), key=_order_of)
+        best = min(known.values())
         if best.attempt is not None:
             break
         try:
@@ -140,10 +140,6 @@ def plan_at_best(
         reasons += ["it is the client's own dialect"] if dialect == best.decision.draft.request.dialect else []
     choice = EndpointChoice(dialect=dialect, why="; ".join(reasons))
     return best.decision, msgspec.structs.replace(best.attempt, endpoint=choice)
-
-
-def _order_of(one: _Candidate) -> tuple[LossCounts, int]:
-    return one.losses, one.place
 
 
 _LOST: Mapping[LossRank, str] = {

@@ -247,21 +247,8 @@ class Conversation:
 
     def first_keys(self) -> list[str]:
         """Return what to look for first: what turns bring with them; of turns that bring nothing, all keys."""
-        for number, (_, start, end) in enumerate(self._rows):
-            if end - start == 1:
-                brought = self._states_alone(start)
-                if brought is None:
-                    content = self._contents[number] = _turn_content(self._messages[start].blocks)
-                    text, calls, ids, states = content
-                    named = _call_keys(ids, calls, may_be_unique) if ids else ()
-                    if named:
-                        known = _state_keys(states, self._states)
-                        brought = TurnKeys(start, "", "", "", "", named, *known, 1, text != "", len(ids))
-                        self._partly.append(number)
-                if brought is not None:
-                    self._turns[number] = [brought]
-                    continue
-            self._turns[number] = self._all_keys(number)
+        for number in range(len(self._rows)):
+            self._turns[number] = self._by_state(number) or self._by_calls(number) or self._all_keys(number)
         return keys_in(chain.from_iterable(self._turns))
 
     def further_keys(self, found: Mapping[str, bytes]) -> list[str]:
@@ -292,21 +279,36 @@ class Conversation:
         """Return the keys of all turns, and what the next reply stands behind."""
         for number, made in enumerate(self._turns):
             if not made:
-                self._turns[number] = self._all_keys(number)
+                self._turns[number] = self._by_state(number) or self._all_keys(number)
         turns = tuple(chain.from_iterable(self._turns))
         return History(turns, *self._end(), self._truncated, self._model, self._states)
 
-    def _states_alone(self, place: int) -> TurnKeys | None:
-        """Return the keys of a turn that came with state of its own, by which alone it is known, or None if it came with none."""
+    def _by_state(self, number: int) -> list[TurnKeys]:
+        """Return the keys of a row of one turn that came with state of its own, by which alone it is known; none of any other."""
+        _, start, end = self._rows[number]
         states: list[Opaque] = []
-        for block in self._messages[place].blocks:
+        for block in self._messages[start].blocks if end - start == 1 else ():
             if type(block) in _STATEFUL and block.opaque:  # type: ignore[union-attr]
                 states += block.opaque  # type: ignore[union-attr]
         for state in states:
             # An id may be one that bardo gave, which no reply is kept under.
             if len(state.data) >= _TELLING_STATE and state.kind != "id":
-                return TurnKeys(place, "", "", "", "", (), *_state_keys(states, self._states))
-        return None
+                return [TurnKeys(start, "", "", "", "", (), *_state_keys(states, self._states))]
+        return []
+
+    def _by_calls(self, number: int) -> list[TurnKeys]:
+        """Return the keys of state and calls of a row of one turn whose calls may have globally unique ids; none of any other."""
+        _, start, end = self._rows[number]
+        if end - start > 1:
+            return []
+        content = self._contents[number] = _turn_content(self._messages[start].blocks)
+        text, calls, ids, states = content
+        named = _call_keys(ids, calls, may_be_unique)
+        if not named:
+            return []
+        self._partly.append(number)
+        known = _state_keys(states, self._states)
+        return [TurnKeys(start, "", "", "", "", named, *known, 1, text != "", len(ids))]
 
     def _all_keys(self, number: int) -> list[TurnKeys]:
         """Return the keys of the messages of a row, and of all of them together where they are several and others follow them.
@@ -315,10 +317,6 @@ class Conversation:
         """
         messages = self._messages
         _, start, end = self._rows[number]
-        if end - start == 1:
-            brought = self._states_alone(start)
-            if brought is not None:
-                return [brought]
         before, loosely_before = self._before(number)
         said, loosely_said, content = self._link(number)
         together = self._turn(
