@@ -20,6 +20,7 @@ from benchmarks import (
     fidelity,
     gateway,
     growth,
+    interleaved,
     long_bodies,
     money,
     panel,
@@ -123,6 +124,7 @@ def _soak(bench: Bench) -> Found:
 
 _RUN: dict[str, Callable[[Bench], Found]] = {
     "basket": basket.run,
+    "interleaved": interleaved.run,
     "gateway": _gateway,
     "stages": lambda bench: ([stages.run(bench)], []),
     "growth": lambda bench: growth.run(bench),

@@ -104,15 +104,15 @@ def agent_turns(
     """
 
     def turn(session: int, behind: int) -> Numbered:
-        return _turn(dialect, f"{salt}.{calls}.{session}", session % PROGRAMS, behind, "today")
+        return agent_turn(dialect, f"{salt}.{calls}.{session}", session % PROGRAMS, behind, "today")
 
     def unmet(session: int, place: int) -> Numbered:
-        return _turn(
+        return agent_turn(
             dialect, f"{salt}.{calls}.{session}.{place}.unmet", session % PROGRAMS, calls, f"{salt}, {session}, {place}"
         )
 
     def renamed(session: int, place: int) -> Numbered:
-        return _turn(dialect, f"{salt}.{calls}.{session}", session % PROGRAMS, calls, f"{salt} {session} {place}")
+        return agent_turn(dialect, f"{salt}.{calls}.{session}", session % PROGRAMS, calls, f"{salt} {session} {place}")
 
     order = [(session, place) for place in range(turns) for session in range(SESSIONS)]
     if history == "new":
@@ -122,7 +122,7 @@ def agent_turns(
     return before, [turn(session, calls + place) for session, place in order]
 
 
-def _turn(dialect: str, session: str, program: int, calls: int, word: str) -> Numbered:
+def agent_turn(dialect: str, session: str, program: int, calls: int, word: str) -> Numbered:
     """Return a turn behind so many calls. `word` stands in the system prompt, as a date or the name of a branch does."""
     chance = random.Random(f"agent {program % 3}")
     system = f"You mend programs. {words(chance, _AGENT_SYSTEM)}. It is {word}."

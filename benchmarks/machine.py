@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 _TICK = os.sysconf("SC_CLK_TCK")
-OWN_PACKAGES = ("bardo", "aiohttp", "pyreqwest", "uvicorn", "uvloop", "msgspec", "sqlalchemy", "openai")
+OWN_PACKAGES = ("bardo", "aiohttp", "httptools", "uvicorn", "uvloop", "msgspec", "sqlalchemy", "openai")
 BUSY_PERCENT = 15.0
 
 

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import msgspec
 import pytest
-from benchmarks import basket, basket_contestants
+from benchmarks import basket, basket_contestants, interleaved
 from benchmarks.basket import Cell
 from benchmarks.basket_contestants import CHAT_CHAT, KEYED, MESSAGES_CHAT, MESSAGES_MESSAGES, WAYS, Participant, Way
 from benchmarks.basket_replies import EVENTS, Delivery, name_of, problem_of, reply_to, said
@@ -384,3 +384,31 @@ def test_a_target_that_nothing_was_measured_for_is_not_met_and_not_missed() -> N
     assert {target.met for target in targets} == {None, False}
     assert [target.says for target in targets if target.met is False] == ["cells in which every reply was right"]
     assert basket.summary(found_table({})).rows == ()
+
+
+def test_interleaved_conversations_take_turns_and_only_the_later_turns_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[str] = []
+
+    class Growing(Scripted):
+        def send(self, gateway: Any, asked: tuple[Asked, ...], *, concurrency: int, least: int) -> Sample:
+            sent.extend(one.named.number for one in asked if one.named is not None)
+            calls = int(sent[-1].rpartition(".")[2])
+            sample = super().send(gateway, asked, concurrency=concurrency, least=least)
+            return msgspec.structs.replace(sample, cpu=calls)
+
+    monkeypatch.setattr(interleaved, "_BATCH", 3)
+    one = participant("bardo")
+    bench, gateway = cast(Bench, Growing()), cast(Gateway, "bardo")
+    figure = interleaved.measured(bench, one, gateway, MESSAGES_CHAT, 5)
+    turns = [[number for number in sent if number.endswith(f".{calls}")] for calls in range(33, 40)]
+    assert [number for turn in turns for number in turn] == sent
+    assert [len(set(turn)) for turn in turns] == [5] * 7
+    assert figure.median == sum(range(35, 40)) / 5
+    with pytest.raises(ValueError, match="7 words"):
+        interleaved.measured(bench, one, cast(Gateway, "peer"), MESSAGES_CHAT, 5)
+
+
+def test_one_conversation_ends_before_the_next_begins() -> None:
+    bench = Scripted()
+    interleaved.measured(cast(Bench, bench), participant("bardo"), cast(Gateway, "bardo"), CHAT_CHAT, 1)
+    assert bench.sent == [("bardo", 1)] * 12 * 7
