@@ -11,8 +11,9 @@ from typing import Any
 import msgspec
 
 from benchmarks import peers
-from benchmarks.contestants import FLOOR, KEY, Contestant, Lane, Place, bare_proxy
+from benchmarks.contestants import FLOOR, KEY, OWN_APP, Contestant, Lane, Place, bare_proxy
 from benchmarks.load import Asked, Named
+from benchmarks.processes import ROOT
 
 MODELS = {
     "plain": "deepseek-reasoner",
@@ -125,7 +126,7 @@ output = 2.0
 """
 
 
-def _bardo(place: Place, *, keyed: bool) -> list[str]:
+def _bardo(place: Place, *, keyed: bool = False, factory: str = "") -> list[str]:
     own = {"google": place.upstream.removesuffix("/v1") + "/v1beta"}
     tables = [
         _PROVIDER.format(
@@ -141,6 +142,8 @@ def _bardo(place: Place, *, keyed: bool) -> list[str]:
     config = place.folder / "bardo.toml"
     log = f'[log]\npath = "{place.folder / "log.db"}"\n'
     config.write_text(log + "".join(tables) + (_KEY if keyed else ""))
+    if factory:
+        return [place.python, "-c", OWN_APP, factory, str(place.port), str(config)]
     return [place.python, "-m", "bardo", "serve", "--config", str(config), "--port", str(place.port)]
 
 
@@ -194,9 +197,17 @@ def _peer(name: str, **changed: Any) -> Contestant:
     return msgspec.structs.replace(found, **changed)
 
 
+def bardo_of(factory: str) -> Participant:
+    """Return bardo as in the basket, with another application in the place of its own: `module:function`."""
+    contestant = Contestant(
+        name="bardo", lanes=(_FIRST,), command=partial(_bardo, factory=factory), environment={"PYTHONPATH": str(ROOT)}
+    )
+    return Participant(contestant=contestant, model=_with_provider)
+
+
 def participants() -> tuple[Participant, ...]:
     """Return bardo, bardo with keys, the bare proxy and the peers."""
-    bardo = Contestant(name="bardo", lanes=(_FIRST,), command=partial(_bardo, keyed=False))
+    bardo = Contestant(name="bardo", lanes=(_FIRST,), command=_bardo)
     keyed = Contestant(name=KEYED, lanes=(_FIRST,), command=partial(_bardo, keyed=True), environment={"TEAM_KEY": KEY})
     return (
         Participant(contestant=bardo, model=_with_provider),

@@ -174,7 +174,7 @@ def bardo(workers: int = 1, factory: str = "") -> Contestant:
             _BARDO.format(log=place.folder / "log.db", upstream=place.upstream, models=json.dumps(MODELS))
         )
         if factory:
-            return [place.python, "-c", _OWN_APP, factory, str(place.port), str(config)]
+            return [place.python, "-c", OWN_APP, factory, str(place.port), str(config)]
         arguments = ["--config", str(config), "--port", str(place.port), "--workers", str(workers)]
         return [place.python, "-m", "bardo", "serve", *arguments]
 
@@ -200,7 +200,7 @@ base_url = "{upstream}"
 models = {models}
 """
 
-_OWN_APP = """\
+OWN_APP = """\
 import os, sys
 from bardo.server.serving import serve
 os.environ["BARDO_CONFIG"] = sys.argv[3]
