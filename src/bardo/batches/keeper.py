@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from bardo.adapters.chance import CHANCE
 from bardo.adapters.config.gateway import BatchSettings
 from bardo.adapters.stores.database.engines import address_of
+from bardo.adapters.stores.database.problems import DatabaseProblem
 from bardo.adapters.stores.database.revisions import open_current
 from bardo.adapters.stores.migrations import BATCHES_BRANCH
 from bardo.batches.batch_steps import BatchSteps, RowSink
@@ -74,6 +75,7 @@ class BatchKeeper:
         self._running: asyncio.Task[None] | None = None
         self._working: set[asyncio.Task[None]] = set()
         self._cleaned_at = 0.0
+        self._failed = False
 
     def start(self) -> None:
         """Begin to work, in the running event loop."""
@@ -100,9 +102,16 @@ class BatchKeeper:
             try:
                 await self._clean()
                 taken = await self._take_due()
-            except Exception:  # noqa: BLE001 - a database that is away for a while must not end the work for good
-                _log.exception("the batches cannot be read now")
+            except DatabaseProblem as problem:
                 taken = False
+                if not self._failed:
+                    _log.error("the batches cannot be read now, and are tried again: %s", problem)
+                self._failed = True
+            except Exception:  # noqa: BLE001 - one mistake must not end the work for good
+                _log.exception("a mistake in bardo, while batches were looked for")
+                taken = False
+            else:
+                self._failed = False
             if not taken:
                 await self._rest()
 
@@ -222,7 +231,7 @@ def open_batches(
     is_busy: Callable[[], bool],
 ) -> OpenBatches:
     """Return the batches that are kept at `path`, a file or an address. Raises DatabaseProblem where they cannot be."""
-    engine = open_current(address_of(path), BATCHES_BRANCH, metadata=metadata)
+    engine = open_current(address_of(path), BATCHES_BRANCH, metadata=metadata, may_be_away=True)
     store, files = BatchStore(engine), FileStore(engine)
     results, calls = ResultReader(services), JobCalls(services)
     planner = ItemPlanner(services, runs_alone=settings.run_without_api)

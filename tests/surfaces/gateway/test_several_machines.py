@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from bardo.adapters.stores.log import LogReader
+from bardo.adapters.stores.log import LogMissing, LogReader
 from bardo.services.accounts import accounts
 from bardo.simulators import Fault
 from support.any_model import Simulator
@@ -126,6 +126,14 @@ def test_calls_go_on_while_the_database_is_stopped_and_none_is_lost_or_counted_t
         assert summed_calls(own_postgres.address) == len(ids), "the sums count each once"
 
 
+def answered_rows(address: str) -> list[str]:
+    try:
+        with LogReader(address) as reader:
+            return sorted(row.request_id for row in reader.recent(1000) if row.outcome == "ok")
+    except LogMissing:
+        return []
+
+
 def rows_of(address: str) -> list[str]:
     with LogReader(address) as reader:
         return [row.request_id for row in reader.recent(1000)]
@@ -227,6 +235,74 @@ def test_a_call_that_needs_more_of_a_limit_while_the_database_is_stopped_is_told
         assert str(own_postgres.address) not in answers[-1].text
         own_postgres.start()
         until(lambda: ask(one.address, name, "deepseek/m1", headers=headers).status in (200, 429))
+
+
+def test_a_call_whose_budget_cannot_be_read_in_the_log_is_told_to_come_back(
+    own_postgres: PostgresServer, redis_url: str, tmp_path: Path
+) -> None:
+    toml = f'{PRICE}\n[log]\nurl = "{own_postgres.address}"\n[budgets]\nstore = "{redis_url}"\n'
+    with machine(tmp_path / "one", Simulator("deepseek"), own_postgres.address, toml) as one:
+        key = make_key(one.state, name="team", usd_per_day="5")[1]
+        until(lambda: chat(one, key).status_code == 200)
+        own_postgres.stop()
+        # What this process has leased of the budget is soon returned; more is leased after a look at what was spent.
+        until(lambda: chat(one, key).status_code != 200)
+        answer = chat(one, key)
+        assert answer.status_code == 503
+        assert "the limits of this key is not known now" in answer.text
+        assert "postgres" not in answer.text
+        own_postgres.start()
+        until(lambda: chat(one, key).status_code == 200)
+
+
+CONFIGURED = """
+[[keys]]
+id = "plain"
+key_env = "PLAIN_KEY"
+
+[[keys]]
+id = "bounded"
+key_env = "BOUNDED_KEY"
+requests_per_minute = 100
+"""
+KEYS = {"PLAIN_KEY": "a-plain-key-of-the-configuration", "BOUNDED_KEY": "a-bounded-key-of-the-configuration"}
+
+
+def test_a_gateway_that_starts_while_the_database_of_keys_is_away_takes_its_keys_once_it_is_back(
+    own_postgres: PostgresServer, tmp_path: Path
+) -> None:
+    stored = make_key(own_postgres.address, name="team", requests_per_minute=100)[1]
+    own_postgres.stop()
+    toml = f'{CONFIGURED}\n[log]\nurl = "{own_postgres.address}"\n'
+    variables = {"SHARED": own_postgres.address, **KEYS}
+    options: dict[str, Any] = {"toml": STORES + toml, "variables": variables, "first_key": False}
+    with keyed_gateway(tmp_path, [Simulator("deepseek")], **options) as one:
+        ids = [chat(one, KEYS["PLAIN_KEY"]).headers["x-bardo-request-id"]]
+        assert httpx.get(f"{one.address}/readyz").status_code == 503
+        for key in (KEYS["BOUNDED_KEY"], stored, "bardo_unknown", ""):
+            answer = chat(one, key)
+            assert answer.status_code == 503, key
+            assert "postgres" not in answer.text
+        used = httpx.get(f"{one.address}/v1/bardo/usage", headers={"authorization": f"Bearer {KEYS['PLAIN_KEY']}"})
+        assert used.status_code == 503
+        own_postgres.start()
+        until(lambda: httpx.get(f"{one.address}/readyz").status_code == 200)
+        for key in (KEYS["PLAIN_KEY"], KEYS["BOUNDED_KEY"], stored):
+            ids.append(chat(one, key).headers["x-bardo-request-id"])
+        assert {chat(one, key).status_code for key in ("bardo_unknown", "")} == {401}
+        until(lambda: answered_rows(own_postgres.address) == sorted(ids))
+
+
+def test_a_gateway_without_keys_that_starts_while_its_database_is_away_is_open_once_it_is_back(
+    own_postgres: PostgresServer, tmp_path: Path
+) -> None:
+    own_postgres.stop()
+    toml = f'[log]\nurl = "{own_postgres.address}"\n'
+    with machine(tmp_path / "one", Simulator("deepseek"), own_postgres.address, toml, first_key=False) as one:
+        assert chat(one, "").status_code == 503, "whether there are keys is not known"
+        own_postgres.start()
+        until(lambda: chat(one, "").status_code == 200)
+        assert chat(one, "any").status_code == 200
 
 
 def test_calls_go_on_while_the_server_of_health_does_not_answer_and_health_is_shared_again_after_it(

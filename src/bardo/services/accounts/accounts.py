@@ -17,7 +17,7 @@ from bardo.services.accounts.admissions import Admission, Admissions, RowQueue, 
 from bardo.services.accounts.call_facts import CallFacts
 from bardo.services.accounts.key_registry import KeyRegistry, check_active, unknown_key
 from bardo.services.accounts.usage import KeyUsage, UsageReader
-from bardo.values.errors import Unauthorized, Unavailable
+from bardo.values.errors import OperatorError, Unauthorized, Unavailable
 
 if TYPE_CHECKING:
     from bardo.services.accounts.key_store import KeyStore
@@ -36,6 +36,8 @@ class Accounts:
     """The keys that are known, and the calls that came with them. One event loop uses it; `clock` gives Unix time.
 
     `optional`: a call without a key is answered too. `store` and `admissions` are None if no key has limits and none is stored.
+    `opening` is given while the server of the state database is away: it blocks, and returns the keys once that is back. Until then only
+    `configured` keys without limits are taken.
     `close` lets go of databases, and is for a gateway that never began; `stop` ends one that did.
     """
 
@@ -49,6 +51,7 @@ class Accounts:
         optional: bool = False,
         clock: Callable[[], float] = time.time,
         close: Callable[[], None] = lambda: None,
+        opening: Callable[[], Accounts] | None = None,
     ) -> None:
         self._registry = KeyRegistry(configured)
         self._store = store
@@ -59,7 +62,9 @@ class Accounts:
         self.close = close
         self._revision = -1
         self._syncs = 0
-        self._failed = False
+        self._opening = opening
+        self._row_queue: RowQueue | None = None
+        self._failed = opening is not None
         self._looking = asyncio.Lock()
         self._syncing: asyncio.Task[None] | None = None
 
@@ -71,6 +76,7 @@ class Accounts:
 
     def use_log(self, log: RowQueue | None) -> None:
         """Say where calls are logged: what they cost counts here until their rows are stored there."""
+        self._row_queue = log
         if self._admissions is not None:
             self._admissions.log = log
 
@@ -93,7 +99,7 @@ class Accounts:
     @property
     def has_store(self) -> bool:
         """Whether keys are kept in a state database, so that one that is made now is known soon."""
-        return self._store is not None
+        return self._store is not None or self._opening is not None
 
     def is_stored(self, own_id: str) -> bool:
         """Whether the key of this id is kept in the state database, where it can be changed."""
@@ -141,7 +147,9 @@ class Accounts:
         """Return whose a key is, also one that was made just now. Raises Unauthorized, and Unavailable where that cannot be found out."""
         try:
             return self.authenticate(key)
-        except Unauthorized:
+        except Unauthorized as problem:
+            if self._opening is not None:
+                raise _away("whether this gateway knows the key cannot be found out now") from problem
             if self._store is None or not self._registry.may_be_new(key):
                 raise
             await self._look_for_new_keys()
@@ -158,7 +166,11 @@ class Accounts:
 
         Raises RateLimited, OverBudget, and Unavailable where more must be leased of a limit and the state database cannot be asked.
         """
-        if self._admissions is None or not account.limited:
+        if not account.limited:
+            return None
+        if self._admissions is None:
+            if self._opening is not None:
+                raise _away("what is left of the limits of this key is not known now")
             return None
         try:
             return await self._admissions.admit(account, facts)
@@ -194,6 +206,8 @@ class Accounts:
 
     async def usage(self, account: Account) -> KeyUsage:
         """Return what a key has used, and what it may. Raises Unavailable where that cannot be read."""
+        if self._opening is not None:
+            raise _away("what the key has used cannot be read now")
         if self._usage is None:
             return KeyUsage(account=account)
         try:
@@ -212,7 +226,7 @@ class Accounts:
 
     def start(self) -> None:
         """Keep in step with the state database from now on, in the running event loop."""
-        if self._store is not None or self._admissions is not None:
+        if self._store is not None or self._admissions is not None or self._opening is not None:
             self._syncing = asyncio.get_running_loop().create_task(self._keep_in_step())
 
     async def stop(self) -> None:
@@ -234,7 +248,7 @@ class Accounts:
             await asyncio.sleep(SYNC_SECONDS)
             try:
                 await self._sync()
-            except DatabaseProblem as problem:
+            except OperatorError as problem:
                 if not self._failed:
                     _log.error(
                         "the database of keys, or the store of limits, cannot be used, and calls of limited keys are refused: %s",
@@ -249,10 +263,27 @@ class Accounts:
                 self._failed = False
 
     async def _sync(self) -> None:
+        if self._opening is not None:
+            await self._open(self._opening)
         try:
             await self._look_for_changes()
         finally:
             await self._sync_admissions()
+
+    async def _open(self, opening: Callable[[], Accounts]) -> None:
+        """Take over the keys of the state database, and its limits. Raises DatabaseProblem, and ConfigError where settings forbid them."""
+        trying = asyncio.ensure_future(asyncio.to_thread(opening))
+        try:
+            opened = await asyncio.shield(trying)
+        except asyncio.CancelledError:
+            await asyncio.wait([trying])
+            if trying.exception() is None:
+                trying.result().close()
+            raise
+        self._registry, self._store, self._revision = opened._registry, opened._store, opened._revision
+        self._admissions, self._usage, self._optional = opened._admissions, opened._usage, opened._optional
+        self.close, self._opening = opened.close, None
+        self.use_log(self._row_queue)
 
     async def _sync_admissions(self) -> None:
         """Keep what is leased alive, also while the keys cannot be read: limits may be counted elsewhere."""

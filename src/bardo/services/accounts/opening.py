@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from bardo.adapters.config.accounts import Account, account_of, check_limits_store, keys_that_are_set
+from bardo.adapters.config.gateway import is_loopback_host
 from bardo.adapters.config.mistakes import Place
 from bardo.adapters.config.paths import is_file
 from bardo.adapters.config.settings import Settings, log_path, state_path
 from bardo.adapters.config.storage import place_of
+from bardo.adapters.stores.database.problems import DatabaseProblem
 from bardo.services.accounts.accounts import Accounts
 from bardo.services.accounts.key_registry import configured_accounts
 from bardo.services.accounts.usage import LogSpend, UsageReader
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from bardo.services.accounts.leases import LeaseStore
+
+_log = logging.getLogger("bardo.keys")
 
 
 def has_keys(settings: Settings, environment: Mapping[str, str] | None = None) -> bool:
@@ -46,10 +51,51 @@ def any_key_is_active(settings: Settings, environment: Mapping[str, str] | None 
         return any(known.account.state(now) == "active" for known in store.load()[1])
 
 
+def asks_for_keys(settings: Settings, environment: Mapping[str, str] | None = None) -> bool:
+    """Return what `has_keys` does; a gateway whose database server is away asks for keys until it is back. Raises DatabaseProblem."""
+    try:
+        return has_keys(settings, environment)
+    except DatabaseProblem as problem:
+        if not problem.away:
+            raise
+        return True
+
+
 def open_accounts(settings: Settings, environment: Mapping[str, str] | None = None) -> Accounts | None:
-    """Return the keys of a gateway, or None if it has none: then no database is opened. Raises ConfigError and DatabaseProblem."""
+    """Return the keys of a gateway, or None if it has none: then no database is opened.
+
+    While the server of its database is away, they are the keys of its configuration, and no other caller is let in. Raises ConfigError
+    and DatabaseProblem.
+    """
     pairs = [(key, account_of(entry)) for key, entry in keys_that_are_set(settings.keys, environment)]
     place = state_path(settings, environment)
+    try:
+        return _open(settings, pairs, place, environment)
+    except DatabaseProblem as problem:
+        if not problem.away:
+            raise
+        _log.error("the database of keys cannot be used, and only keys of the configuration are known: %s", problem)
+
+    def open_again() -> Accounts:
+        opened = _open(settings, pairs, place, environment)
+        if opened is not None:
+            return opened
+        # Nobody has made a key: nobody needs one, unless other machines reach the gateway.
+        if is_loopback_host(settings.gateway.host):
+            return Accounts({}, optional=True)
+        spend = LogSpend(log_path(settings, environment) if settings.log.enabled else None, settings.budgets.charged)
+        return _with_database(settings, place, {}, spend, environment)
+
+    optional = settings.gateway.allow_unauthenticated
+    return Accounts(configured_accounts(pairs), optional=optional, opening=open_again)
+
+
+def _open(
+    settings: Settings,
+    pairs: Sequence[tuple[str, Account]],
+    place: str | Path,
+    environment: Mapping[str, str] | None,
+) -> Accounts | None:
     stored = _has_stored_keys(place)
     if not pairs and not stored:
         return None

@@ -23,14 +23,14 @@ from bardo.adapters.config.settings import Settings, load_settings, log_path, pr
 from bardo.adapters.config.storage import is_file_name, place_of
 from bardo.adapters.net.addresses import check_proxies
 from bardo.adapters.net.keys import Keyring
-from bardo.adapters.stores.database.problems import LOG, STATE
+from bardo.adapters.stores.database.problems import LOG, STATE, DatabaseProblem
 from bardo.adapters.stores.database.sqlite_file import check_ledger
 from bardo.adapters.stores.log.sqlite_store import SqliteLogStore
 from bardo.adapters.stores.response_store import RESPONSES, open_responses
 from bardo.server.serving import serve as serve_app
 from bardo.server.worker_events import FOLDER_VARIABLE, LONGEST_PATH
 from bardo.services.accounts.key_registry import HOW_TO_GET_IN
-from bardo.services.accounts.opening import any_key_is_active, has_keys
+from bardo.services.accounts.opening import any_key_is_active, asks_for_keys
 from bardo.services.facts.directory import with_keys
 from bardo.surfaces.cli.options import Config, warn_of_secrets
 from bardo.surfaces.render.console import print_stderr
@@ -189,7 +189,7 @@ def _serve(
             store.close()
     configured = [provider_of(entry, settings.source) for entry in settings.providers] or with_keys(Keyring())
     check_proxies(url for provider in configured for url in provider.base_urls)
-    check_bind(gateway, has_keys=has_keys(settings))
+    check_bind(gateway, has_keys=asks_for_keys(settings))
     _check_log(settings)
     # The workers are processes of their own: they read the configuration themselves.
     os.environ["BARDO_HOST"] = gateway.host
@@ -269,9 +269,11 @@ def _announce(address: str, settings: Settings, *, simulated: bool) -> None:
     for line in _without_keys(settings):
         print_stderr(line)
     warn_of_secrets(settings)
-    asks = has_keys(settings)
-    if asks and not any_key_is_active(settings):
-        print_stderr(f"no key of this gateway is active: {HOW_TO_GET_IN}")
+    asks = asks_for_keys(settings)
+    # Workers say so where the database of keys cannot be asked.
+    with contextlib.suppress(DatabaseProblem):
+        if asks and not any_key_is_active(settings):
+            print_stderr(f"no key of this gateway is active: {HOW_TO_GET_IN}")
     any_will_do = not asks or settings.gateway.allow_unauthenticated
     key = "any" if any_will_do else "<one of `bardo keys list`>"
     print_stderr(f"point an OpenAI SDK at it: OPENAI_BASE_URL={address}/v1 OPENAI_API_KEY={key}")

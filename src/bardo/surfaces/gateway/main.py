@@ -26,7 +26,7 @@ from bardo.adapters.sealing import Sealer, open_sealer
 from bardo.batches.service import BatchService
 from bardo.server.worker_events import FOLDER_VARIABLE, WorkerEvents
 from bardo.services.accounts.accounts import Accounts
-from bardo.services.accounts.opening import has_keys, open_accounts
+from bardo.services.accounts.opening import asks_for_keys, open_accounts
 from bardo.surfaces.gateway.app import Gateway
 from bardo.surfaces.gateway.batches import read_item
 from bardo.surfaces.gateway.callers import Pairs
@@ -251,7 +251,7 @@ class ReloadingGateway:
             hint = "a write that failed leaves such a file; start bardo again to run without a configuration"
             raise ConfigError(f"{before.source} is empty", hint=hint)
         settings = self._load()
-        check_bind(settings.gateway, has_keys=has_keys(settings))
+        check_bind(settings.gateway, has_keys=asks_for_keys(settings))
         return with_fixed_settings(settings, before)
 
     async def _retire(self) -> None:
@@ -375,7 +375,7 @@ def create_app() -> ReloadingGateway:
         from bardo.adapters.log_filter import write_json_logs
 
         write_json_logs()
-    check_bind(settings.gateway, has_keys=has_keys(settings))
+    check_bind(settings.gateway, has_keys=asks_for_keys(settings))
     return ReloadingGateway(ConfiguredGateway(settings), load_settings)
 
 

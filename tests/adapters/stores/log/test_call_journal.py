@@ -16,6 +16,7 @@ from bardo.adapters.stores.database.problems import RowsRefused, StoreUnavailabl
 from bardo.adapters.stores.log import AmbiguousRequest, LogReader, LogRow, LogWriter, PendingCall
 from bardo.adapters.stores.log import journal as journal_module
 from bardo.adapters.stores.log.journal import LOST, CallJournal, journal_folder, read_journal, recover
+from bardo.adapters.stores.log.row import LogGap
 from bardo.values.attempts import AttemptRecord
 from support.patience import PATIENCE, read_line
 
@@ -345,6 +346,24 @@ def test_the_folder_is_beside_the_log_and_private(tmp_path: Path) -> None:
     assert folder.stat().st_mode & 0o777 == 0o700
 
 
+def test_a_journal_that_is_taken_for_a_dead_one_before_it_is_locked_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, looked = journal_module.take_lock, list[int]()
+
+    def lock_late(file: int) -> bool:
+        if not looked:
+            looked.append(file)
+            # Another worker of the log looks for dead ones just now.
+            recover(tmp_path, Stored())
+        return real(file)
+
+    monkeypatch.setattr(journal_module, "take_lock", lock_late)
+    path = dead(tmp_path, begins=["a"])
+    assert [*tmp_path.iterdir()] == [path]
+    assert recover(tmp_path, Stored()) == 1
+
+
 def test_logs_of_different_databases_have_journals_of_their_own() -> None:
     one, other = (
         journal_folder("postgresql+psycopg://a:secret@h/one"),
@@ -379,6 +398,28 @@ def test_a_log_that_goes_on_stores_what_another_worker_left(tmp_path: Path, monk
         dead(journal_folder(path), begins=["a"])
         log.write(ended("mine too"))
     assert {row.request_id for row in logged(path)} == {"mine", "mine too", "a"}
+
+
+def test_journals_that_could_not_be_read_at_the_start_are_read_when_the_store_is_back(tmp_path: Path) -> None:
+    class AwayAtFirst(Stored):
+        looked = False
+
+        def stored(self, request_ids: Sequence[str]) -> frozenset[str]:
+            if not self.looked:
+                self.looked = True
+                raise StoreUnavailable("it is away")
+            return super().stored(request_ids)
+
+        def note_gap(self, gap: LogGap) -> None: ...
+
+        def close(self) -> None: ...
+
+    dead(tmp_path, begins=["a"])
+    store = AwayAtFirst()
+    with LogWriter("", store=store, journal=tmp_path, flush_seconds=0.01) as log:
+        assert log.wait_recovered(PATIENCE)
+        log.write(ended("mine"))
+    assert {row.request_id for row in store.rows} == {"mine", "a"}
 
 
 def test_a_log_that_could_not_be_written_to_the_end_is_kept_in_the_journal(tmp_path: Path) -> None:

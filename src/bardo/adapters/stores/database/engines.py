@@ -18,13 +18,19 @@ from urllib.parse import quote, unquote
 import msgspec
 from sqlalchemy import URL, Connection, Engine, TextClause, create_engine, event, make_url
 from sqlalchemy.engine.interfaces import DBAPIConnection
-from sqlalchemy.exc import ArgumentError, DBAPIError, InvalidatePoolError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.exc import (
+    ArgumentError,
+    DBAPIError,
+    InvalidatePoolError,
+    NoSuchModuleError,
+    OperationalError,
+    SQLAlchemyError,
+)
 from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 
 from bardo.adapters.config.paths import is_file as is_existing_file
-from bardo.adapters.stores.database.problems import STATE, DatabaseUse, in_one_line
+from bardo.adapters.stores.database.problems import STATE, DatabaseProblem, DatabaseUse, in_one_line
 from bardo.adapters.stores.database.sqlite_file import BUSY_SECONDS, make_file, unusable_file, use_journal
-from bardo.values.errors import OperatorError
 
 # Of a server that a network no longer reaches libpq would wait for hours. These are its parameters; an address may name others.
 _SERVER_TIMEOUTS: dict[str, float] = {
@@ -173,12 +179,19 @@ def reason(error: BaseException) -> str:
     return in_one_line(error.orig if isinstance(error, DBAPIError) and error.orig is not None else error)
 
 
-def unusable(address: URL, error: BaseException, use: DatabaseUse = STATE) -> OperatorError:
+# What PostgreSQL says to an account or a database that it does not take.
+_REFUSALS = ("authentication failed", "does not exist", "pg_hba.conf")
+
+
+def unusable(address: URL, error: BaseException, use: DatabaseUse = STATE) -> DatabaseProblem:
     """Return the problem to raise when a database cannot be opened or read."""
     if is_file(address):
         return unusable_file(shown(address), reason(error), use)
     hint = "check the server, its address and the account's rights"
-    return use.unusable(f"the {use.name} at {shown(address)} cannot be used: {reason(error)}", hint=hint)
+    why = reason(error)
+    problem = use.unusable(f"the {use.name} at {shown(address)} cannot be used: {why}", hint=hint)
+    problem.away = isinstance(error, OperationalError) and not any(text in why for text in _REFUSALS)
+    return problem
 
 
 def _engine(address: URL, use: DatabaseUse) -> Engine:

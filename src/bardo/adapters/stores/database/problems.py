@@ -1,20 +1,19 @@
 """What can be wrong with a database of bardo, and the words in which that is said.
 
 DatabaseProblem
-├── DatabaseMissing     nothing there to read
-├── DatabaseNewer       written by a newer bardo
-└── DatabaseUnusable    cannot be opened, read or written: permissions, no directory, another program's file
+├── DatabaseMissing         nothing there to read
+├── DatabaseNewer           written by a newer bardo
+├── DatabaseUnusable        cannot be opened, read or written: permissions, no directory, another program's file
+└── LogProblem
+    ├── LogMissing          nothing there to read
+    ├── LogNewer            written by a newer bardo
+    ├── LogUnusable         cannot be opened, read or written: permissions, no directory, not a log
+    ├── ExportFailed        rows cannot be copied to where they should go
+    ├── StoreUnavailable    a write failed and may work later: a full disk, a lock, a lost connection
+    └── RowsRefused         the database will never take these rows
 
-LogProblem
-├── LogMissing          nothing there to read
-├── LogNewer            written by a newer bardo
-├── LogUnusable         cannot be opened, read or written: permissions, no directory, not a log
-├── AmbiguousRequest    the beginning of several request ids
-├── ExportFailed        rows cannot be copied to where they should go
-├── StoreUnavailable    a write failed and may work later: a full disk, a lock, a lost connection
-└── RowsRefused         the database will never take these rows
-
-The last two pass between a store and its writer, and never reach a caller.
+The last two pass between a store and its writer, and never reach a caller. AmbiguousRequest, the beginning of several request ids, is the
+mistake of who asked.
 """
 
 from __future__ import annotations
@@ -23,11 +22,13 @@ from typing import Any
 
 import msgspec
 
-from bardo.values.errors import OperatorError
+from bardo.values.errors import InvalidRequest, OperatorError
 
 
 class DatabaseProblem(OperatorError):
-    """Whoever runs bardo should look at the database, or at where it is."""
+    """Whoever runs bardo should look at the database, or at where it is. `away`: its server may answer again without anybody's help."""
+
+    away = False
 
 
 class DatabaseMissing(DatabaseProblem):
@@ -42,7 +43,7 @@ class DatabaseUnusable(DatabaseProblem):
     """The database cannot be opened, read or written."""
 
 
-class LogProblem(OperatorError):
+class LogProblem(DatabaseProblem):
     """Whoever runs bardo should look at the log, or at where it is."""
 
 
@@ -58,7 +59,7 @@ class LogUnusable(LogProblem):
     """The log cannot be opened, read or written."""
 
 
-class AmbiguousRequest(LogProblem):
+class AmbiguousRequest(InvalidRequest):
     """Several request ids begin with what was given."""
 
 
@@ -83,9 +84,9 @@ class DatabaseUse(msgspec.Struct, frozen=True, kw_only=True):
     name: str = "state database"
     article: str = "a"
     lock: int = int.from_bytes(b"bardo st")
-    missing: type[OperatorError] = DatabaseMissing
-    newer: type[OperatorError] = DatabaseNewer
-    unusable: type[OperatorError] = DatabaseUnusable
+    missing: type[DatabaseProblem] = DatabaseMissing
+    newer: type[DatabaseProblem] = DatabaseNewer
+    unusable: type[DatabaseProblem] = DatabaseUnusable
     how_to_find: str = "run `bardo keys create NAME`, or name the database that your gateway uses"
     how_to_part: str = "upgrade bardo, or give this one a database of its own at another path"
 

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from typing import TYPE_CHECKING
 
-from sqlalchemy import URL, Column, Connection, Engine, MetaData, String, Table, insert, inspect, select, update
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy import URL, Column, Connection, Engine, MetaData, String, Table, event, insert, inspect, select, update
+from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
 
 from bardo.adapters.stores.database.engines import open_for_writing, shown, unusable
-from bardo.adapters.stores.database.problems import STATE, DatabaseUse
+from bardo.adapters.stores.database.problems import STATE, DatabaseProblem, DatabaseUse
 from bardo.adapters.stores.migrations import VERSIONS, Branch
 
 if TYPE_CHECKING:
@@ -35,20 +35,49 @@ def open_current(
     metadata: MetaData | None = None,
     use: DatabaseUse = STATE,
     prepare: Callable[[Engine], object] | None = None,
+    may_be_away: bool = False,
 ) -> Engine:
     """Return an engine for writing to the tables of a store, which are created or migrated as `migrate` does.
 
-    `prepare` gets the engine before it connects. Raises what `use` raises; nothing is left open then.
+    `prepare` gets the engine before it connects. With `may_be_away`, the tables of a server that is away are made or migrated with the
+    first connection once it is back. Raises what `use` raises; nothing is left open then.
     """
     engine = open_for_writing(address, use)
     try:
         if prepare is not None:
             prepare(engine)
         migrate(engine, branch, metadata=metadata, use=use)
+    except DatabaseProblem as problem:
+        if not (may_be_away and problem.away):
+            engine.dispose()
+            raise
+        _log.error("%s; it is used as soon as it is back", problem.message)
+        _migrate_later(engine, branch, metadata, use)
     except BaseException:
         engine.dispose()
         raise
     return engine
+
+
+def _migrate_later(engine: Engine, branch: Branch, metadata: MetaData | None, use: DatabaseUse) -> None:
+    current = False
+
+    def migrate_first(connection: Connection) -> None:
+        nonlocal current
+        if current:
+            return
+        try:
+            with connection.begin():
+                _migrate(connection, branch, metadata, use)
+        except BaseException as problem:
+            connection.close()
+            if isinstance(problem, DatabaseProblem):
+                # Whoever asked for a connection expects the errors of a database.
+                raise OperationalError(None, None, problem) from problem
+            raise
+        current = True
+
+    event.listen(engine, "engine_connect", migrate_first)
 
 
 def migrate(engine: Engine, branch: Branch, *, metadata: MetaData | None = None, use: DatabaseUse = STATE) -> None:
@@ -59,32 +88,36 @@ def migrate(engine: Engine, branch: Branch, *, metadata: MetaData | None = None,
     """
     try:
         with engine.begin() as connection:
-            if _recorded(connection, branch) == branch.newest:
-                return
-            if connection.dialect.name == "postgresql":
-                # Stores have locks of their own, and share the table of revisions.
-                connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
-            stored = stored_revision(connection, branch)
-            if stored not in (None, branch.newest) and stored not in {
-                script.revision for script in _scripts(connection, branch)[1].walk_revisions()
-            }:
-                form = stored.removeprefix(f"{branch.name}_")
-                raise use.newer(
-                    f"the {use.name} at {shown(connection.engine.url)} was written by a newer bardo (its form is {form})",
-                    hint=use.how_to_part,
-                )
-            if stored is None:
-                versions(VERSIONS).create(connection, checkfirst=True)
-                if metadata is not None:
-                    metadata.create_all(connection)
-                    _record(connection, branch, branch.newest)
-                    return
-            elif _recorded(connection, branch) is None and not _take_over(connection, branch, stored):
-                return
-            if stored != branch.newest:
-                _upgrade(connection, branch)
+            _migrate(connection, branch, metadata, use)
     except SQLAlchemyError as error:
         raise unusable(engine.url, error, use) from error
+
+
+def _migrate(connection: Connection, branch: Branch, metadata: MetaData | None, use: DatabaseUse) -> None:
+    if _recorded(connection, branch) == branch.newest:
+        return
+    if connection.dialect.name == "postgresql":
+        # Stores have locks of their own, and share the table of revisions.
+        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
+    stored = stored_revision(connection, branch)
+    if stored not in (None, branch.newest) and stored not in {
+        script.revision for script in _scripts(connection, branch)[1].walk_revisions()
+    }:
+        form = stored.removeprefix(f"{branch.name}_")
+        raise use.newer(
+            f"the {use.name} at {shown(connection.engine.url)} was written by a newer bardo (its form is {form})",
+            hint=use.how_to_part,
+        )
+    if stored is None:
+        versions(VERSIONS).create(connection, checkfirst=True)
+        if metadata is not None:
+            metadata.create_all(connection)
+            _record(connection, branch, branch.newest)
+            return
+    elif _recorded(connection, branch) is None and not _take_over(connection, branch, stored):
+        return
+    if stored != branch.newest:
+        _upgrade(connection, branch)
 
 
 def stored_revision(connection: Connection, branch: Branch) -> str | None:

@@ -11,9 +11,9 @@ from typing import Protocol
 from urllib.parse import quote
 
 from bardo.adapters.config.paths import what_is_no_file
-from bardo.adapters.stores.database.problems import DatabaseUse, in_one_line
+from bardo.adapters.stores.database.problems import DatabaseProblem, DatabaseUse, in_one_line
 from bardo.adapters.stores.migrations import LEDGER_TABLES
-from bardo.values.errors import ConfigError, OperatorError
+from bardo.values.errors import ConfigError
 
 BUSY_SECONDS = 5.0
 """How long a statement waits for other processes."""
@@ -126,7 +126,7 @@ def check_ledger(file: Path, use: DatabaseUse) -> None:
         raise use.unusable(f"the {use.name} at {file} cannot be used: it holds tables of another program", hint=hint)
 
 
-def unusable_file(file: str | Path, why: str, use: DatabaseUse) -> OperatorError:
+def unusable_file(file: str | Path, why: str, use: DatabaseUse) -> DatabaseProblem:
     """Return the problem to raise when a file cannot be opened or read as a database."""
     hint = f"check that it is {use.article} {use.name} of bardo, that its directory can be written to, and that the disk has room"
     if any(words in why for words in _DAMAGED):

@@ -15,7 +15,7 @@ from sqlalchemy.dialects.postgresql import insert as postgresql_insert
 from sqlalchemy.exc import DBAPIError
 
 from bardo.adapters.stores.database.engines import reason, shown
-from bardo.adapters.stores.database.problems import LogProblem, StoreUnavailable, problem_of_driver
+from bardo.adapters.stores.database.problems import DatabaseProblem, LogProblem, StoreUnavailable, problem_of_driver
 from bardo.adapters.stores.log.columns import RowEncoder
 from bardo.adapters.stores.log.database import (
     inference_log,
@@ -97,9 +97,9 @@ class AddressedStore:
     """A log in a database server, open for appending. Used by one thread at a time."""
 
     def __init__(self, address: URL, *, keep_content: bool) -> None:
-        """Open, create or migrate the log. Raises LogUnusable or LogNewer."""
+        """Open, create or migrate the log, with the first rows where its server is away. Raises LogUnusable or LogNewer."""
         self.name = shown(address)
-        self._engine = open_current(address)
+        self._engine = open_current(address, may_be_away=True)
         self._inserter = RowInserter(self._engine.dialect, keep_content=keep_content)
         self._rollups = RollupWriter(self._engine.dialect)
 
@@ -143,6 +143,6 @@ class AddressedStore:
 def write_problem(engine: Engine, error: Exception) -> LogProblem:
     """Return what to raise for an error of SQLAlchemy, of the driver, or of a value on its way there."""
     cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
-    if isinstance(cause, DBAPIError):
+    if isinstance(cause, DBAPIError | DatabaseProblem):
         return StoreUnavailable(reason(error))
     return problem_of_driver(cause, engine.dialect.loaded_dbapi)

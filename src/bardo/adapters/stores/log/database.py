@@ -107,9 +107,12 @@ def unusable(address: URL, error: BaseException) -> OperatorError:
     return engines.unusable(address, error, LOG)
 
 
-def open_current(address: URL, *, branch: Branch = LOG_BRANCH) -> Engine:
-    """Return an engine for writing to a log, which is created or migrated first. Raises LogNewer and LogUnusable."""
-    return revisions.open_current(address, branch, metadata=metadata, use=LOG)
+def open_current(address: URL, *, branch: Branch = LOG_BRANCH, may_be_away: bool = False) -> Engine:
+    """Return an engine for writing to a log, which is created or migrated first. Raises LogNewer and LogUnusable.
+
+    `may_be_away`: where its server is away, that is done once it is back.
+    """
+    return revisions.open_current(address, branch, metadata=metadata, use=LOG, may_be_away=may_be_away)
 
 
 def open_readable(address: URL, *, branch: Branch = LOG_BRANCH) -> Engine:

@@ -38,6 +38,7 @@ logger = logging.getLogger("bardo.log")
 _encode = msgspec.json.Encoder(enc_hook=repr).encode
 _JSON_COLUMNS = ("usage_raw", "degraded", "receipt", "route", "attempt_records", "pipeline")
 _MOST_BYTES_READ = 1 << 30
+_TRIES_TO_LOCK = 5
 _LONGEST_LINE = 1 << 20
 _ROWS_AT_ONCE = 500
 _LARGEST_COST = 9_000_000
@@ -145,11 +146,18 @@ class CallJournal:
 
     def _open(self) -> None:
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        path = self._folder / f"{os.getpid()}-{secrets.token_hex(6)}{SUFFIX}"
-        self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL, 0o600)
-        if not take_lock(self._file):
-            logger.warning("the journal %s cannot be locked: another process may take its calls for lost", path)
-        self._path, self._size = path, 0
+        for tries_left in reversed(range(_TRIES_TO_LOCK)):
+            path = self._folder / f"{os.getpid()}-{secrets.token_hex(6)}{SUFFIX}"
+            file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL, 0o600)
+            if take_lock(file) and _is_still(path, file):
+                break
+            # Whoever looks for journals of dead processes may have found it before it was locked, and has removed it then.
+            if tries_left:
+                os.close(file)
+                path.unlink(missing_ok=True)
+            else:
+                logger.warning("the journal %s cannot be locked: another process may take its calls for lost", path)
+        self._file, self._path, self._size = file, path, 0
 
     def _write_anew(self) -> None:
         """Go on in a new file with what is not stored yet. Dying between the two leaves both, and calls are told apart by their ids."""

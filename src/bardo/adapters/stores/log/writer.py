@@ -81,6 +81,9 @@ class LogWriter(BatchWriter[LogRow]):
         try:
             recover(journal.folder, store, own=journal.path)
         except (StoreUnavailable, OSError) as problem:
+            if isinstance(problem, StoreUnavailable):
+                # They are read as soon as a batch could be stored.
+                self._recovered_at = -math.inf
             logger.warning("the journals in %s cannot be read now, and are kept: %s", journal.folder, problem)
 
     def _forget(self, rows: Sequence[LogRow]) -> None:

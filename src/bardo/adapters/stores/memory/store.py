@@ -96,10 +96,17 @@ def open_writer(
     return MemoryWriter(EpisodeStore(path, settings, None if folder is None else EpisodeVectors(folder), clock=clock))
 
 
-def open_tables(path: str | Path) -> Engine:
-    """Return an engine over the memory's tables, which are made or migrated. Raises LogUnusable and LogNewer."""
+def open_tables(path: str | Path, *, may_be_away: bool = False) -> Engine:
+    """Return an engine over the memory's tables, which are made or migrated. Raises LogUnusable and LogNewer.
+
+    `may_be_away`: where their server is away, that is done once it is back.
+    """
     engine = revisions.open_current(
-        engines.address_of(path, MEMORY), MEMORY_BRANCH, use=MEMORY, prepare=engines.overwrite_removed
+        engines.address_of(path, MEMORY),
+        MEMORY_BRANCH,
+        use=MEMORY,
+        prepare=engines.overwrite_removed,
+        may_be_away=may_be_away,
     )
     if engine.dialect.name == "sqlite":
         try:
@@ -125,7 +132,7 @@ class EpisodeStore:
         watch: Callable[[], float] = time.monotonic,
     ) -> None:
         """Open, make or migrate the tables. Raises LogUnusable and LogNewer."""
-        self._engine = open_tables(path)
+        self._engine = open_tables(path, may_be_away=True)
         self.name = engines.shown(self._engine.url)
         self._settings = settings
         self._vectors = vectors
