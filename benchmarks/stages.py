@@ -29,7 +29,7 @@ from benchmarks.figures import Figure, Row, Table
 from benchmarks.load import Asked
 from benchmarks.sampled_app import PATH, STAGES, THREADS
 
-_CELLS = (
+CELLS = (
     Cell(way=MESSAGES_MESSAGES, kind="none"),
     Cell(way=MESSAGES_MESSAGES, kind="long"),
     Cell(way=MESSAGES_CHAT, kind="long"),
@@ -65,7 +65,7 @@ def run(bench: Bench) -> Table:
     assert gateway is not None
     count = _QUICK_COUNT if bench.pace.quick else _COUNT
     found: dict[str, dict[str, Figure]] = defaultdict(dict)
-    for number, cell in enumerate(_CELLS):
+    for number, cell in enumerate(CELLS):
         bench.tell(f"stages: {cell}")
         requests = requests_of(cell, number + 1, count)
         asked = asked_of(one, cell, requests)
@@ -88,7 +88,7 @@ def run(bench: Bench) -> Table:
     names = [name for stage in (*STAGES, "all of it") for name in (stage, f"{stage}, the least") if name in found]
     rows = [Row(measure=name, unit="µs", figures=found[name]) for name in names]
     return Table(
-        subject="stages", title="stages of a request", columns=tuple(map(str, _CELLS)), rows=tuple(rows), notes=_NOTES
+        subject="stages", title="stages of a request", columns=tuple(map(str, CELLS)), rows=tuple(rows), notes=_NOTES
     )
 
 

@@ -13,15 +13,25 @@ from typing import Any, cast
 
 import msgspec
 import pytest
-from benchmarks import basket, basket_contestants, interleaved
-from benchmarks.basket import Cell
-from benchmarks.basket_contestants import CHAT_CHAT, KEYED, MESSAGES_CHAT, MESSAGES_MESSAGES, WAYS, Participant, Way
+from benchmarks import basket, basket_contestants, interleaved, stages
+from benchmarks.basket import Cell, requests_of
+from benchmarks.basket_contestants import (
+    CHAT_CHAT,
+    KEYED,
+    MESSAGES_CHAT,
+    MESSAGES_MESSAGES,
+    WAYS,
+    Participant,
+    Way,
+    bardo_of,
+)
 from benchmarks.basket_replies import EVENTS, Delivery, name_of, problem_of, reply_to, said
 from benchmarks.basket_requests import PROGRAMS, SESSIONS, Numbered, agent_turns, short_request
 from benchmarks.bench import Bench, Pace, Sample
 from benchmarks.contestants import FLOOR, Contestant, Gateway, Lane, Place
 from benchmarks.figures import Figure, Row, Table, targets_markdown
 from benchmarks.load import Asked, Job, Named, Result, Spread, execute, without_chunks
+from benchmarks.sampled_app import STAGES, THREADS
 from benchmarks.upstream import listen
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the benchmarks read /proc")
@@ -412,3 +422,14 @@ def test_one_conversation_ends_before_the_next_begins() -> None:
     bench = Scripted()
     interleaved.measured(cast(Bench, bench), participant("bardo"), cast(Gateway, "bardo"), CHAT_CHAT, 1)
     assert bench.sent == [("bardo", 1)] * 12 * 7
+
+
+@pytest.mark.parametrize("cell", stages.CELLS, ids=str)
+def test_the_least_of_each_stage_is_measured_on_what_the_cell_sends(cell: Cell) -> None:
+    requests = requests_of(cell, 1, 16)
+    one = bardo_of("benchmarks.sampled_app:create_app")
+    least = stages.least_of(cell, stages.asked_of(one, cell, requests)[0], requests.measured[0][0])
+    always = {"server", "decode", "send", "reply", THREADS}
+    assert set(least) == (always if cell.way.is_forwarded else always | {"plan", "encode"})
+    assert set(least) <= set(STAGES)
+    assert min(least.values()) > 0
