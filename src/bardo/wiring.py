@@ -102,8 +102,10 @@ if TYPE_CHECKING:
     from bardo.services.payments.payer import Payments
     from bardo.services.telemetry.telemetry import Telemetry
 
-# What the HTTP client loads with its first call, JSON Schema, JSON repair, and names of hosts that are not ASCII.
-_MODULES = ("httptools", "aiohappyeyeballs", "jsonschema_rs", "json_repair", "encodings.idna", "unicodedata")
+# What the HTTP client loads with its first call.
+_MODULES = ("httptools", "aiohappyeyeballs")
+# JSON Schema, JSON repair, and names of hosts that are not ASCII.
+_LIBRARIES = ("jsonschema_rs", "json_repair", "encodings.idna", "unicodedata")
 _TABLES: tuple[Callable[[], object], ...] = (
     builtin,
     builtin_adapters,
@@ -132,8 +134,14 @@ _TABLES: tuple[Callable[[], object], ...] = (
 )
 
 
+def load_libraries() -> None:
+    """Import what few calls need, in a thread: the gateway is served meanwhile, and a call that needs one of them waits for it."""
+    for module in _LIBRARIES:
+        import_module(module)
+
+
 def preload() -> None:
-    """Import every dialect and library, and read every table of the catalog. It takes a few tenths of a second, once."""
+    """Import every dialect, and read every table of the catalog. It takes a tenth of a second, once."""
     for name in (*DIALECTS, *CLIENT_FORMS):
         dialect(name)
     for module in _MODULES:

@@ -23,6 +23,7 @@ from bardo.values.errors import (
     UpstreamRefused,
     UpstreamTimeout,
 )
+from bardo.values.patterns import pattern
 from bardo.values.wire import WireRequest
 
 Fields = dict[str, msgspec.Raw]
@@ -36,11 +37,11 @@ _KEPT_LETTERS = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ
     range(128, 256)
 )
 _DROPPED = bytes(letter for letter in range(256) if letter not in _KEPT_LETTERS)
-_TAIL = re.compile(r": +")
-_SENTENCE_END = re.compile(r"(?<=[.;!?])\s+|[\r\n]+")
-_QUOTE = re.compile(r"""(?<![\w'"`])(['"`])(.{8,1000}?)\1(?!\w)""", re.DOTALL)
-_NUMBER = re.compile(r"(?<![\w.])\d{2,12}(?![\w.]*\w)")
-_NAME = re.compile(r"[A-Za-z_]\w*")
+_TAIL = pattern(r": +")
+_SENTENCE_END = pattern(r"(?<=[.;!?])\s+|[\r\n]+")
+_QUOTE = pattern(r"""(?<![\w'"`])(['"`])(.{8,1000}?)\1(?!\w)""", re.DOTALL)
+_NUMBER = pattern(r"(?<![\w.])\d{2,12}(?![\w.]*\w)")
+_NAME = pattern(r"[A-Za-z_]\w*")
 
 
 class ProviderWords:
@@ -168,8 +169,8 @@ def _is_number(value: msgspec.Raw) -> bool:
 
 _STATUSES = frozenset({400, 422, 501})
 _DEEPEST = 4
-_INDEX = re.compile(r"\[\d+\]|\.\d+(?=\.)")
-_HUMP = re.compile(r"(?<=[a-z0-9])([A-Z])")
+_INDEX = pattern(r"\[\d+\]|\.\d+(?=\.)")
+_HUMP = pattern(r"(?<=[a-z0-9])([A-Z])")
 
 
 class RefusedField(msgspec.Struct, frozen=True):
@@ -308,7 +309,7 @@ def _take_of_each(fields: Fields, name: str, path: str) -> msgspec.Raw | None:
 
 _OPERATOR_STATUSES = frozenset({401, 402, 403, 404})
 # Providers that say one of these with another status, as seen in 2026.
-_OPERATOR_WORDS = re.compile(
+_OPERATOR_WORDS = pattern(
     r"API key not valid|API_KEY_INVALID|api key expired"  # Gemini: 400
     r"|incorrect api key|invalid api key|invalid x-api-key"  # xAI: 400
     r"|credit balance is too low"  # Anthropic: 400
@@ -318,13 +319,13 @@ _OPERATOR_WORDS = re.compile(
     r"|not been granted access|don't have access to the model",  # Bedrock: 400 and 403
     re.IGNORECASE,
 )
-_MODEL_WORDS = re.compile(
+_MODEL_WORDS = pattern(
     r"unknown model|model not exist|is not a valid model|invalid model\b|model identifier is invalid"
     r"|model_not_found|model_not_supported|not supported model|model .{0,200}(?:does not exist|not found)",
     re.IGNORECASE,
 )
 _NOT_FOUND, _FAILED = 404, 500
-_CONTENT_WORDS = re.compile(
+_CONTENT_WORDS = pattern(
     r"content[ _]filter|content[ _](?:management )?policy|content_policy_violation|responsible ?ai ?policy"  # OpenAI, Azure
     r"|requires moderation|input was flagged|flagged_input"  # OpenRouter: 403
     r"|data_inspection_failed|inappropriate content|content exists risk"  # Qwen, DeepSeek

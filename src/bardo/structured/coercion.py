@@ -9,7 +9,6 @@ Nothing is invented: a member without a valid default that must be there stays a
 from __future__ import annotations
 
 import math
-import re
 from copy import deepcopy
 from typing import Literal
 
@@ -20,12 +19,13 @@ from bardo.structured.extraction import Extraction, Failure, Json, JsonSchema, p
 from bardo.structured.lexemes import number, without_surrogates
 from bardo.structured.scanning import loads
 from bardo.structured.validation import Checker, checker
+from bardo.values.patterns import pattern
 
 _TYPES = frozenset({"object", "array", "string", "number", "integer", "boolean", "null"})
-_MONEY = re.compile(r"[$€£¥₹₽₩]\s?(?=[\d.])|(?<=\d)\s?[€£¥₹₽₩$]$")
+_MONEY = pattern(r"[$€£¥₹₽₩]\s?(?=[\d.])|(?<=\d)\s?[€£¥₹₽₩$]$")
 # 1,234 may be a fraction where the comma is the decimal sign; with two groups or decimals it cannot.
-_GROUPED = re.compile(r"[+-]?\d{1,3}(?:,\d{3}){2,}(?:\.\d+)?|[+-]?\d{1,3}(?:,\d{3})+\.\d+")
-_GROUPED_INTEGER = re.compile(r"[+-]?\d{1,3}(?:,\d{3})+")
+_GROUPED = pattern(r"[+-]?\d{1,3}(?:,\d{3}){2,}(?:\.\d+)?|[+-]?\d{1,3}(?:,\d{3})+\.\d+")
+_GROUPED_INTEGER = pattern(r"[+-]?\d{1,3}(?:,\d{3})+")
 _MAX_HOPS = 20
 
 Path = tuple[str | int, ...]

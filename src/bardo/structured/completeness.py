@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
-
 from bardo.structured.extraction import Json
 from bardo.structured.reading import ParsedValue
 from bardo.structured.scanning import read_until
+from bardo.values.patterns import pattern
 
 _LOOK = 200
 # What may stand before a value that begins the text: an opening fence, with its word, in a list or a quotation.
-_LEAD = re.compile(r"[\s\ufeff>*-]*(?:(?:`{3,}|~{3,})[^\n`]{0,40}\n[\s>]*)?")
-_FENCE_END = re.compile(r"[\s>]*(?:`{3,}|~{3,})")
-_WORD_AFTER = re.compile(r"[\w(\[]|[ \t]+[\w\"'(]")
+_LEAD = pattern(r"[\s\ufeff>*-]*(?:(?:`{3,}|~{3,})[^\n`]{0,40}\n[\s>]*)?")
+_FENCE_END = pattern(r"[\s>]*(?:`{3,}|~{3,})")
+_WORD_AFTER = pattern(r"[\w(\[]|[ \t]+[\w\"'(]")
 # `:` and `=` announce a value; other punctuation and words go on as a sentence does.
 _ANNOUNCES = frozenset(":：=>`")
 
@@ -58,7 +57,7 @@ def _is_trivial(value: Json) -> bool:
 
 
 # What is left of a text behind its sound JSON: nothing, or the beginning of a number, of a literal or of a key without quotes.
-_TOKEN = re.compile(r"[-+.\w]{0,50}\s{0,50}")
+_TOKEN = pattern(r"[-+.\w]{0,50}\s{0,50}")
 
 
 def is_open(parsed: ParsedValue, text: str) -> bool:
@@ -67,10 +66,10 @@ def is_open(parsed: ParsedValue, text: str) -> bool:
 
 
 # A member whose value is complete, at the end of a text.
-_MEMBER = re.compile(
+_MEMBER = pattern(
     r":\s{0,50}(?:\"[^\"]{0,2000}\"|'[^']{0,2000}'|[-+]?\d[\w.+-]{0,50}|true|false|null|True|False|None)\Z"
 )
-_DATA = re.compile(r"[\w\"'”’`]\s{0,20}[:=]\s{0,20}\S|[{\[,]\s{0,20}[\"'“]")
+_DATA = pattern(r"[\w\"'”’`]\s{0,20}[:=]\s{0,20}\S|[{\[,]\s{0,20}[\"'“]")
 
 
 def is_closed(text: str) -> bool:

@@ -26,22 +26,23 @@ from bardo.structured.search import Search, may_answer
 from bardo.structured.types import WrongShape, schema_of
 from bardo.structured.validation import Checker, checker
 from bardo.values.events import FinishReason
+from bardo.values.patterns import pattern
 
 _NAMES = r"think|thinking|thought|thoughts|reasoning|reflection|scratchpad|analysis|seed:think|mm:think"
 # One right behind a quotation mark is spoken about, not opened.
-_OPENS = re.compile(
+_OPENS = pattern(
     rf"(?<![\"'\\\w])(?:<(?:{_NAMES})>|◁think▷|\[THINK\]|<\|START_THINKING\|>|<\|begin_of_thought\|>"
     r"|<\|channel\|>(?:analysis|commentary)\b)",
     re.I,
 )
-_CLOSES = re.compile(
+_CLOSES = pattern(
     rf"</(?:{_NAMES})>|◁/think▷|\[/THINK\]|<\|END_THINKING\|>|<\|end_of_thought\|>"
     r"|<\|(?:end|return|call)\|>|<\|channel\|>final\b[^<]{0,40}<\|message\|>",
     re.I,
 )
-_LEFT_OVER = re.compile(r"<\|(?:start|end|return|call|message|START_RESPONSE|END_RESPONSE|eot_id|im_end)\|>", re.I)
+_LEFT_OVER = pattern(r"<\|(?:start|end|return|call|message|START_RESPONSE|END_RESPONSE|eot_id|im_end)\|>", re.I)
 # Text after an end mark that no begin mark went before: servers whose template writes the begin mark leave it out.
-_EATEN = re.compile(rf"</(?:{_NAMES})>|◁/think▷|\[/THINK\]|<\|END_THINKING\|>|<\|end_of_thought\|>", re.I)
+_EATEN = pattern(rf"</(?:{_NAMES})>|◁/think▷|\[/THINK\]|<\|END_THINKING\|>|<\|end_of_thought\|>", re.I)
 
 
 def without_reasoning(text: str) -> str:

@@ -15,6 +15,7 @@ import msgspec
 from bardo.structured.bounds import MAX_DEPTH
 from bardo.structured.extraction import Json
 from bardo.structured.lexemes import scalar, unescaped
+from bardo.values.patterns import pattern
 
 CLOSERS: dict[str, str] = {
     '"': '"',
@@ -32,16 +33,16 @@ CLOSERS: dict[str, str] = {
     "「": "」",
 }
 
-_GAP = re.compile(r"(?:\s|[\u200b\ufeff]|//[^\n]{0,200}(?=\n)|/\*.{0,200}?\*/|#[ \t][^\n]{0,200}(?=\n)){0,50}", re.S)
-_KEY = re.compile(
+_GAP = pattern(r"(?:\s|[\u200b\ufeff]|//[^\n]{0,200}(?=\n)|/\*.{0,200}?\*/|#[ \t][^\n]{0,200}(?=\n)){0,50}", re.S)
+_KEY = pattern(
     r"(?:\"(?:[^\"\\\n]|\\.){0,200}\"|[\"'“‘«`][^\"'“”‘’«»`\n]{0,200}[\"'”’“‘»`]|[\w$@][\w$@.\-]{0,99})\s{0,20}(?:[:：]|=>|=(?!=))"
 )
-_ITEM = re.compile(r"[\"'“‘«`]|[-+.]?\d|[{\[(]|\.\.\.|…|(?:true|false|null|none|undefined|nan)\b", re.I)
-_QUOTE = re.compile(r"[\"'“‘«`](?=\S)")
-_CLOSERS_AHEAD = re.compile(r"(?:[}\])｝］]\s{0,50}){1,100}")
-_STRING_GOES_ON = re.compile(r"[\"']\s{0,20}[,}\]]")
+_ITEM = pattern(r"[\"'“‘«`]|[-+.]?\d|[{\[(]|\.\.\.|…|(?:true|false|null|none|undefined|nan)\b", re.I)
+_QUOTE = pattern(r"[\"'“‘«`](?=\S)")
+_CLOSERS_AHEAD = pattern(r"(?:[}\])｝］]\s{0,50}){1,100}")
+_STRING_GOES_ON = pattern(r"[\"']\s{0,20}[,}\]]")
 # ["say "a", "b" now"]: a string that is followed by a word is none.
-_NO_ITEM = re.compile(r"\"[^\"\n]{0,200}\"\s{0,20}\w|'[^'\n]{0,200}'\s{0,20}\w")
+_NO_ITEM = pattern(r"\"[^\"\n]{0,200}\"\s{0,20}\w|'[^'\n]{0,200}'\s{0,20}\w")
 
 
 class QuotedText(msgspec.Struct, frozen=True):
@@ -159,25 +160,25 @@ def _may_end(text: str, behind: int, role: str) -> bool:
     return following in ",，}])" if role != "key" else following in ":："
 
 
-SPACE = re.compile(r"[\s\u00a0\u200b-\u200d\u2060\ufeff]*")
-_COMMENT = re.compile(r"//[^\n]{0,2000}|/\*(?s:.{0,2000}?)\*/|#(?=[ \t!#])[^\n]{0,2000}|<!--(?s:.{0,2000}?)-->")
-_ELLIPSIS = re.compile(r"\.{3,}|…")
+SPACE = pattern(r"[\s\u00a0\u200b-\u200d\u2060\ufeff]*")
+_COMMENT = pattern(r"//[^\n]{0,2000}|/\*(?s:.{0,2000}?)\*/|#(?=[ \t!#])[^\n]{0,2000}|<!--(?s:.{0,2000}?)-->")
+_ELLIPSIS = pattern(r"\.{3,}|…")
 _COMMAS = frozenset(",，、;；")
-_COLON = re.compile(r"=>|:=|[:：=]")
-_BARE_KEY = re.compile(r"[\w$@][\w$@.\-]{0,199}")
-_PREFIX = re.compile(r"(?:[rR][bBfF]?|[bBfF][rR]?|[uU])(?=['\"])")
-CALL = re.compile(r"(?:new\s+)?[A-Za-z_][\w.]{0,99}\(")
-_NAMED = re.compile(r"([A-Za-z_]\w{0,99})\s*=(?!=)")
-_BARE = re.compile(r"[^,，{}\[\]｛｝［］()\n\"“”]{1,1000}")
-_BARE_OR_CALL = re.compile(r"[^,，{}\[\]｛｝［］\n\"“”]{1,1000}")
-_NEXT_KEY = re.compile(
+_COLON = pattern(r"=>|:=|[:：=]")
+_BARE_KEY = pattern(r"[\w$@][\w$@.\-]{0,199}")
+_PREFIX = pattern(r"(?:[rR][bBfF]?|[bBfF][rR]?|[uU])(?=['\"])")
+CALL = pattern(r"(?:new\s+)?[A-Za-z_][\w.]{0,99}\(")
+_NAMED = pattern(r"([A-Za-z_]\w{0,99})\s*=(?!=)")
+_BARE = pattern(r"[^,，{}\[\]｛｝［］()\n\"“”]{1,1000}")
+_BARE_OR_CALL = pattern(r"[^,，{}\[\]｛｝［］\n\"“”]{1,1000}")
+_NEXT_KEY = pattern(
     r"[,，]\s{0,200}(?:\"(?:[^\"\\\n]|\\.){0,200}\"|[\"'“‘«`][^\"'“”‘’«»`\n]{0,200}[\"'”’»`]|[\w$@][\w$@.\-]{0,99})\s{0,20}[:：=]"
 )
-_NEXT_CLOSER = re.compile(
+_NEXT_CLOSER = pattern(
     r"[,，]\s{0,200}(?:[}\]),，{\[｝］]|$|\n|//|/\*|#|\.{3}|…|[\"'“‘][^\"'“”\n]{0,200}[\"'”’]?\s{0,20}\Z)"
 )
 # A number or literal with its end in sight.
-_WHOLE = re.compile(
+_WHOLE = pattern(
     r"(?:[-+]?[\d.][\w.+-]{0,4000}+|true|false|null|none|nil|undefined|-?infinity|nan)"
     r"(?=\s{0,200}+(?:[,，}\])｝］]|//|/\*|\#|$)|\s{1,200}[\"'\n])",
     re.I,

@@ -7,23 +7,24 @@ because a text of opening brackets would otherwise be read once for each of them
 from __future__ import annotations
 
 import json
-import re
 
 import msgspec
 
 from bardo.structured.bounds import MAX_WORK
 from bardo.structured.extraction import Json
 from bardo.structured.reading import CALL, NotData, ParsedValue, read_value
+from bardo.values.patterns import pattern
 
-_OPENER = re.compile(r"[{\[｛［]")
-_STARTS = re.compile(rf"[{{\[｛［]|(?:(?<=\n)|\A)[ \t]{{0,20}}(?:print|return|=)?\s{{0,5}}(?P<call>{CALL.pattern})")
+_BRACKET = pattern(r"[{\[(}\])]")
+_OPENER = pattern(r"[{\[｛［]")
+_STARTS = pattern(rf"[{{\[｛［]|(?:(?<=\n)|\A)[ \t]{{0,20}}(?:print|return|=)?\s{{0,5}}(?P<call>{CALL.pattern})")
 # What a try costs that is not JSON, in the steps of MAX_WORK: to begin it, and for how many characters each further step is.
 _TRY = 16
 _STRIDE = 8
 # Brackets that began nothing: only the first are kept.
 _KEPT_FAILURES = 16
 # An escape that the text ended in.
-_CUT_ESCAPE = re.compile(r"\\?u?[0-9a-fA-F]{0,4}")
+_CUT_ESCAPE = pattern(r"\\?u?[0-9a-fA-F]{0,4}")
 
 
 def _null(_: str) -> None:
@@ -157,7 +158,7 @@ def _read_candidate(text: str, start: int, strict: int) -> ParsedValue | int:
 def depth_of(text: str) -> int:
     """Return how deep the brackets of a text nest, whatever stands between them."""
     deepest = depth = 0
-    for bracket in re.finditer(r"[{\[(}\])]", text):
+    for bracket in _BRACKET.finditer(text):
         depth = depth + 1 if bracket.group() in "{[(" else max(0, depth - 1)
         deepest = max(deepest, depth)
     return deepest

@@ -19,17 +19,18 @@ from bardo.structured.lexemes import scalar
 from bardo.structured.reading import ParsedValue
 from bardo.structured.scanning import Scan, depth_of, loads, scan
 from bardo.structured.validation import Checker
+from bardo.values.patterns import pattern
 
-_FENCE = re.compile(
+_FENCE = pattern(
     r"^[ \t>*-]{0,8}(?P<fence>`{3,}|~{3,})[^\n`]{0,40}\n(?P<body>.*?)(?:^[ \t>]{0,8}(?P=fence)|\Z)", re.M | re.S
 )
-_HEADLESS = re.compile(r"(?:json\s{1,5})?(?P<members>[\"'“][^\"'“”\n{}\[\]]{1,100}[\"'”]\s{0,5}:.*)", re.S)
-_ESCAPED = re.compile(r"[{\[]\s{0,50}\\+[\"n]")
-_BAD_ESCAPE = re.compile(r"(\\\\)|\\(?![\\'\"abfnrtv0-7xNuU\n])|\\([4-7][0-7]{2})")
-_PYTHON_STRING = re.compile(r"\"(?:\\.|[^\"\\])*+(?:\"|\\?\Z)|'(?:\\.|[^'\\])*+(?:'|\\?\Z)", re.S)
-_RAW_STRING = re.compile(r"\b[bB]?[rR][bB]?[\"']")
-_NUMBER_WITH_WORD = re.compile(r"(?<![\w.])\d[\w.]*(?:and|else|for|if|in|is|not|or)\b")
-_INLINE = re.compile(r"`+|'|\$+")
+_HEADLESS = pattern(r"(?:json\s{1,5})?(?P<members>[\"'“][^\"'“”\n{}\[\]]{1,100}[\"'”]\s{0,5}:.*)", re.S)
+_ESCAPED = pattern(r"[{\[]\s{0,50}\\+[\"n]")
+_BAD_ESCAPE = pattern(r"(\\\\)|\\(?![\\'\"abfnrtv0-7xNuU\n])|\\([4-7][0-7]{2})")
+_PYTHON_STRING = pattern(r"\"(?:\\.|[^\"\\])*+(?:\"|\\?\Z)|'(?:\\.|[^'\\])*+(?:'|\\?\Z)", re.S)
+_RAW_STRING = pattern(r"\b[bB]?[rR][bB]?[\"']")
+_NUMBER_WITH_WORD = pattern(r"(?<![\w.])\d[\w.]*(?:and|else|for|if|in|is|not|or)\b")
+_INLINE = pattern(r"`+|'|\$+")
 
 
 def fences(text: str) -> list[str]:
@@ -238,13 +239,13 @@ def _in_object(value: dict[str, Json]) -> tuple[str, Json] | None:
 _MAX_LINES = 2000
 # The time it takes for a dotted key grows with the square of its length.
 _MAX_TOML = 10_000
-_LINE = re.compile(
+_LINE = pattern(
     r"(?P<indent>[ \t]*)(?P<dash>(?:[-*+]|\d+[.)])[ \t]+)?"
     r"(?:(?P<mark>[*_`\"']{0,3})(?P<key>[\w$][\w$ .-]{0,80}?)(?:(?P=mark)[ \t]*[:=]|[:=](?P=mark))(?:[ \t]+|$|(?<==)))?(?P<rest>.*)"
 )
-_FENCE_LINE = re.compile(r"^[ \t>]{0,20}(?:`{3,}|~{3,}).*$", re.M)
-_TAG = re.compile(r"<([\w.-]{1,80})>([^<]{0,10000})</\1>")
-_RULE = re.compile(r"[\s|:-]*")
+_FENCE_LINE = pattern(r"^[ \t>]{0,20}(?:`{3,}|~{3,}).*$", re.M)
+_TAG = pattern(r"<([\w.-]{1,80})>([^<]{0,10000})</\1>")
+_RULE = pattern(r"[\s|:-]*")
 
 
 def from_lines(text: str, keys: frozenset[str], *, alone: bool = False) -> Json:
@@ -383,7 +384,7 @@ def _tags(text: str, keys: frozenset[str]) -> Json:
 
 _MAX_WORD = 200
 # An object that was cut within its first key.
-_BEGINS = re.compile(r"\{\s{0,50}[\"']\w")
+_BEGINS = pattern(r"\{\s{0,50}[\"']\w")
 
 
 def may_answer(found: ParsedValue, plain: str, *, cut: bool) -> bool:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
+from bardo.values.patterns import pattern
+
 _CODES = frozenset(
     {
         "context_length_exceeded",  # OpenAI and those who speak its dialects
@@ -18,7 +20,7 @@ _CODES = frozenset(
     }
 )
 # As users of each server report them in public, 2026-11.
-_WORDS = re.compile(
+_WORDS = pattern(
     r"prompt is too long|prompt too long"  # Anthropic, Vertex, Fireworks; Ollama
     r"|exceed(?:s|ed)? (?:the |max |the model'?s |model'?s )?(?:maximum |max )?context[ _](?:limit|window|length)"
     r"|exceeds the available context size"  # llama.cpp
@@ -37,24 +39,24 @@ _WORDS = re.compile(
     r"|`inputs` (?:tokens \+ `max_new_tokens` must be|must have less than)",  # text-generation-inference, Together
     re.IGNORECASE,
 )
-_ABOUT_A_RATE = re.compile(
+_ABOUT_A_RATE = pattern(
     r"rate.?limit|throttl|quota|please wait|per (?:minute|day|hour|second)|\b[RT]P[MD]\b", re.IGNORECASE
 )
 """Bedrock says "Too many tokens, please wait before trying again" of a rate."""
-_NUMBER = re.compile(r"(?<![\w.-])\d{3,9}(?![\w.-]*[a-zA-Z])")
-_LIMIT = re.compile(
+_NUMBER = pattern(r"(?<![\w.-])\d{3,9}(?![\w.-]*[a-zA-Z])")
+_LIMIT = pattern(
     r"\d > (\d{1,12})|(\d{1,12}) maximum|length(?: is|:| of| is only)? \(?(\d{1,12})"
     r"|tokens allowed \(?(\d{1,12})|context size(?: is)? \(?(\d{1,12})"
     r"|limit(?: is| of|:)? (\d{1,12})|cannot exceed (\d{1,12})|window of (\d{1,12})|supports up to (\d{1,12})|max_seq_len \((\d{1,12})"
     r"|must be <= (\d{1,12})|less than (\d{1,12}) tokens|length should be \[\d{1,12}, (\d{1,12})|max input tokens: (\d{1,12})",
     re.IGNORECASE,
 )
-_PROMPT = re.compile(r"(\d{1,12}) (?:in the messages|of text input|input tokens|tokens from the input|`inputs` tokens)")
-_OUTPUT = re.compile(
+_PROMPT = pattern(r"(\d{1,12}) (?:in the messages|of text input|input tokens|tokens from the input|`inputs` tokens)")
+_OUTPUT = pattern(
     r"(\d{1,12}) (?:in the (?:completion|output)|output tokens|tokens for the completion|`max_new_tokens`)"
 )
-_SUM = re.compile(r"(\d{1,12}) \+ (\d{1,12}) > \d")
-_DIFFERENCE = re.compile(r"(\d{1,12}) > (\d{1,12}) - (\d{1,12})")
+_SUM = pattern(r"(\d{1,12}) \+ (\d{1,12}) > \d")
+_DIFFERENCE = pattern(r"(\d{1,12}) > (\d{1,12}) - (\d{1,12})")
 """vLLM of an output limit that leaves no room: output, context, prompt."""
 _LOOKED_AT = 2000
 """Characters of a message that are looked at."""

@@ -23,10 +23,11 @@ from support.talk import CLIENTS, SCHEMA, ask, body_for
 
 # Serves a configuration, and says afterwards which files and modules requests have opened, those that threads opened only where asked.
 _WATCHED = """
-import json, sys, threading
+import json, sys, threading, time
 from bardo.server.serving import BackgroundServer
 from bardo.adapters.config.settings import load_settings
 from bardo.surfaces.gateway.main import gateway_of
+from bardo.wiring import load_libraries
 
 opened = set()
 
@@ -39,6 +40,10 @@ def watch(event, arguments):
         opened.add(arguments[0])
 
 with BackgroundServer(gateway_of(load_settings(sys.argv[1]))) as server:
+    # Libraries that few calls need are loaded by a thread that begins with the gateway.
+    while not {"jsonschema_rs", "json_repair", "encodings.idna"} <= sys.modules.keys():
+        time.sleep(0.01)
+    load_libraries()
     sys.addaudithook(watch)
     print(server.address, flush=True)
     sys.stdin.readline()

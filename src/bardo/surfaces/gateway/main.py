@@ -33,7 +33,7 @@ from bardo.surfaces.gateway.callers import Pairs
 from bardo.surfaces.gateway.context import PanelLoader
 from bardo.surfaces.gateway.http import Receive, Scope, Send
 from bardo.values.errors import BardoError, ConfigError
-from bardo.wiring import Assembly, assemble, preload
+from bardo.wiring import Assembly, assemble, load_libraries, preload
 
 _log = logging.getLogger("bardo.gateway")
 
@@ -73,6 +73,7 @@ class ConfiguredGateway:
         if self._accounts is not None:
             self._accounts.use_log(self.assembly.log)
         self._batches = self._batch_service(environment)
+        self._loading: asyncio.Task[None] | None = None
         self._panel = PanelLoader(settings, environment) if settings.gateway.panel else None
         self.application: Gateway = Gateway(
             self.assembly.services,
@@ -104,6 +105,7 @@ class ConfiguredGateway:
     async def start(self) -> None:
         """Begin what goes on beside the requests."""
         preload()
+        self._loading = asyncio.create_task(asyncio.to_thread(load_libraries))
         if self.assembly.services.pipeline is not None:
             await self.assembly.services.pipeline.load()
         if self._accounts is not None and not self._kept_accounts:
@@ -135,6 +137,8 @@ class ConfiguredGateway:
     async def stop(self) -> None:
         """End what goes on beside the requests, and close all that no later gateway took over."""
         await self.end_batches()
+        if self._loading is not None:
+            await self._loading
         if self._panel is not None:
             self._panel.close()
         await self.assembly.close()
