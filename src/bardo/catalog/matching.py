@@ -56,6 +56,16 @@ def specificity(glob: str) -> tuple[bool, int, int]:
     return wild == classes == 0, len(tokens) - wild - classes, classes
 
 
+def broken_class(glob: str) -> str:
+    """Return the first class of a glob whose range ends before it begins (`[z-a]`), which no text can be matched with, or nothing."""
+    for token in _TOKENS.findall(glob):
+        try:
+            re.compile(_token(token))
+        except re.error:
+            return str(token)
+    return ""
+
+
 def best_specificity(text: str, globs: Iterable[str]) -> tuple[bool, int, int]:
     """Return what the most specific of the globs that match a text says of it. Raises ValueError where none does."""
     return max(specificity(glob) for glob in globs if matches_any(text, (glob,)))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from bardo.adapters.config import mistakes
 from bardo.adapters.config.settings import load_settings, parse_settings
 from bardo.values.errors import ConfigError
 from surfaces.cli.support import bardo
@@ -162,3 +163,38 @@ def test_a_key_that_was_left_out_as_wrong_causes_no_second_mistake() -> None:
 )
 def test_a_key_in_the_file_is_answered_with_a_variable_named_after_its_provider(table: str, variable: str) -> None:
     assert f'api_key_env = "{variable}"' in mistakes_of(f'[[providers]]\n{table}\napi_key = "sk-1"\n')[-1]
+
+
+GLOBS = [
+    ('[golem.tools]\nrisk_check = ["a", "x[z-a]*"]', 1),
+    ('[inference.pipeline.cache]\nttl_seconds_at = { "x[z-a]*" = 5 }', 2),
+    ('[[inference.pipeline.prefilter.caps]]\nmodels = ["x[z-a]*"]\nmost_prompt_tokens = 5', 2),
+    ('[[inference.pipeline.prefilter.caps]]\nmost_prompt_tokens = 5\nworkloads = ["x[z-a]*"]', 3),
+    ('[inference.pipeline.prefilter.tokenizers]\n"x[z-a]*" = "x.json"', 1),
+    ('[inference.pipeline.privacy]\nallowed = ["x[z-a]*"]', 2),
+    ('[[keys]]\nid = "a"\nkey_env = "A"\nmodels = ["a*", "x[z-a]*"]', 4),
+    ('[[models]]\nprovider = "p"\nmatch = ["a*"]\n[[models]]\nprovider = "p"\nmatch = ["x[z-a]*"]', 6),
+    ('[[prices]]\nmatch = "x[z-a]*"\nfrom = 2026-11-23\ninput = 3.0', 2),
+    ('[[prices]]\nmatch = "a"\nprovider = "x[z-a]*"\nfrom = 2026-11-23\ninput = 3.0', 3),
+    ('[provider_ids]\nshared = ["x[z-a]*"]', 2),
+    ('[[providers]]\nid = "openai"\nmodel_extra_body = { "x[z-a]*" = { a = 1 } }', 3),
+    ('[[reasoning_formats]]\nname = "lab"\nstart = "<a>"\nend = "</a>"\npatterns = ["x[z-a]*"]', 5),
+]
+
+
+@pytest.mark.parametrize(("text", "line"), GLOBS)
+def test_a_glob_that_no_text_can_be_matched_with_is_refused_where_it_stands(text: str, line: int) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_settings(text, "my.toml")
+    problems = caught.value.problems or (caught.value,)
+    assert any(f"line {line}: the glob 'x[z-a]*' fits nothing" in one.message for one in problems), problems
+    parse_settings(text.replace("z-a", "a-z"), "my.toml")
+
+
+def test_each_setting_that_is_said_to_hold_globs_is_looked_at() -> None:
+    page = (Path(__file__).parents[3] / "docs/how-to/configure-providers.md").read_text(encoding="utf-8")
+    said = re.findall(r"^\| `\[+([\w.]+)\]+` `(\w+)` \|[^\n]*\bglobs?\b", page, re.MULTILINE)
+    named = {f"{table}.{key}" for table, key in said} - {"aliases.model", "models.goes_first", "keys.models"}
+    assert len(named) > 8
+    looked_at = {name.removesuffix(".models").removesuffix(".workloads") for name in mistakes.GLOBS} | {*mistakes.GLOBS}
+    assert named <= looked_at

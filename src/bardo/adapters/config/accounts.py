@@ -22,7 +22,7 @@ from bardo.accounting.limits import KeyLimits
 from bardo.accounting.payments import METHODS, Method, PaymentRules
 from bardo.adapters.config.mistakes import Place, choices_of, explain
 from bardo.adapters.config.storage import REDIS
-from bardo.catalog.matching import matches_any
+from bardo.catalog.matching import broken_class, matches_any
 from bardo.catalog.payment_rows import payment_assets
 from bardo.planning.model_names import ThinkingRules
 from bardo.values.errors import ConfigError, InvalidRequest
@@ -105,10 +105,14 @@ def time_of(text: str) -> float:
 
 
 def checked_globs(models: Iterable[str]) -> tuple[str, ...]:
-    """Return globs of models as they are kept. Raises InvalidRequest for an empty one."""
+    """Return globs of models as they are kept. Raises InvalidRequest for an empty one, and for one that fits nothing."""
     globs = tuple(dict.fromkeys(model.strip() for model in models))
     if "" in globs:
         raise InvalidRequest("the name of a model is empty", hint="write a model, an alias or a glob", param="models")
+    for glob in globs:
+        if broken := broken_class(glob):
+            hint = f"write the range of {broken} from its first sign to its last, as in [a-z]"
+            raise InvalidRequest(f"the glob {glob!r} fits nothing", hint=hint, param="models")
     return globs
 
 

@@ -19,6 +19,7 @@ import msgspec
 import tomli
 
 from bardo.adapters.config.secrets import how_to_give_a_key, means_a_key
+from bardo.catalog.matching import broken_class
 from bardo.values.errors import ConfigError
 
 _NOTHING = "nothing: "
@@ -302,6 +303,21 @@ _NAMED_BY = {
     "prices": 'match = ["{}"]',
     "reasoning_formats": 'name = "{}"',
 }
+GLOBS = (
+    "golem.tools",
+    "inference.pipeline.cache.ttl_seconds_at",
+    "inference.pipeline.prefilter.caps.models",
+    "inference.pipeline.prefilter.caps.workloads",
+    "inference.pipeline.prefilter.tokenizers",
+    "inference.pipeline.privacy.allowed",
+    "models.match",
+    "prices.match",
+    "prices.provider",
+    "provider_ids.shared",
+    "providers.model_extra_body",
+    "reasoning_formats.patterns",
+)
+"""The settings that hold globs: texts, lists of them, or tables with a glob as the name of each value."""
 _MOST_LEVELS = 50
 _SYNTAX = (
     ("invalid value", 'texts stand in quotes: host = "127.0.0.1"; true and false are in small letters'),
@@ -432,6 +448,18 @@ class Mistakes:
         """Take the lists of tables out of a file: `[[providers]]` and the like."""
         return {name: self._tables_of(name, tables.pop(name, [])) for name in _NAMED_BY}
 
+    def check_globs(self, tables: Mapping[str, Any]) -> None:
+        """Find the globs that no text can be matched with."""
+        for setting in GLOBS:
+            first, *inner = setting.split(".")
+            held = tables.get(first)
+            for index, table in enumerate(held if isinstance(held, list) else [held]):
+                place = Place(self._text, self._source, ".".join((first, *inner[:-1])), index)
+                for glob in _texts_at(table, inner):
+                    if broken := broken_class(glob):
+                        hint = f"write the range of {broken} from its first sign to its last, as in [a-z]"
+                        self._add(ConfigError(f"{place.of(inner[-1])}: the glob {glob!r} fits nothing", hint=hint))
+
     def unknown_tables(self, tables: dict[str, Any], known: Collection[str]) -> None:
         """Take out what no table of the file is called."""
         place = Place(self._text, self._source)
@@ -504,6 +532,20 @@ def _single(name: str, table: Mapping[str, Any], place: Place) -> Iterator[Confi
     for key in named:
         hint = f"write [[{name}]] and below it {_NAMED_BY[name].format(key)}"
         yield ConfigError(f"{place.of(f'{name}.{key}')}: {name} have no names in brackets: [{name}.{key}]", hint=hint)
+
+
+def _texts_at(value: Any, keys: Sequence[str]) -> Iterator[str]:
+    """Yield the texts below a key of a table: one, those of a list or of a table's lists, or the names in a table of other values."""
+    if isinstance(value, list):
+        for item in value:
+            yield from _texts_at(item, keys)
+    elif isinstance(value, dict) and keys:
+        yield from _texts_at(value.get(keys[0]), keys[1:])
+    elif isinstance(value, dict):
+        for name, item in value.items():
+            yield from _texts_at(item, ()) if isinstance(item, list) else (name,)
+    elif isinstance(value, str) and not keys:
+        yield value
 
 
 def _path(problem: msgspec.ValidationError) -> list[str]:

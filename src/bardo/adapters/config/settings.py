@@ -188,6 +188,7 @@ def parse_settings(text: str, source: str = FILE_NAME) -> Settings:
     """Return the settings in `text`. Raises ConfigError naming the line; if there are several mistakes, `problems` holds each of them."""
     tables = read_tables(text, source)
     mistakes = Mistakes(text, source, _tables_of_keys())
+    mistakes.check_globs(tables)
     rows: dict[str, Any] = {}
     lists, aliases, workloads = mistakes.lists(tables), tables.pop("aliases", {}), tables.pop("workloads", {})
     inference = tables.get("inference")

@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple
+from types import NoneType, UnionType
+from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 
+import msgspec
+
+from bardo.dialects.anthropic_messages import wire as anthropic_messages
 from bardo.dialects.batches.clients import ENDPOINTS
+from bardo.dialects.bedrock_converse import wire as bedrock_converse
+from bardo.dialects.cohere import wire as cohere
+from bardo.dialects.gemini import wire as gemini
+from bardo.dialects.gemini_interactions import wire as gemini_interactions
+from bardo.dialects.ollama import wire as ollama
+from bardo.dialects.openai_chat import wire as openai_chat
+from bardo.dialects.openai_responses import wire as openai_responses
+from bardo.dialects.shared.control_fields import FIELDS, OPENAI_SAMPLING
 from bardo.dialects.shared.options import INCLUDABLE, REASONING_WORDS
+from bardo.dialects.shared.structs import OTHERS, Wire
 from bardo.surfaces.gateway.openapi.json_schema import (
     ANY,
     BOOLEAN,
     INTEGER,
+    NULL,
     NUMBER,
     OBJECT,
     STRING,
@@ -180,158 +194,65 @@ def _parameter(place: str, name: str, schema: Schema, description: str) -> dict[
     return {"name": name, "in": place, "description": description, "schema": schema}
 
 
+_PLAIN_TYPES = {str: STRING, bool: BOOLEAN, int: INTEGER, float: NUMBER, NoneType: NULL, object: ANY, Any: ANY}
+
+
+def _schema_of(kind: Any) -> Schema:
+    """Return the schema of what a field of a struct takes. What objects hold is said by the makers' own references."""
+    if get_origin(kind) in (Union, UnionType):
+        found = [_schema_of(one) for one in get_args(kind)]
+        several = [
+            one
+            for place, one in enumerate(found)
+            if one not in found[:place] and not (one == INTEGER and NUMBER in found)
+        ]
+        return either(*several) if len(several) > 1 else several[0]
+    if get_origin(kind) is list:
+        return array(_schema_of(get_args(kind)[0]))
+    return _PLAIN_TYPES.get(kind, OBJECT)
+
+
+def _fields_of(struct: type[Wire], *left_out: str, **own: Schema) -> dict[str, Schema]:
+    """Return the fields that a struct reads, without some, and those that are said otherwise or beside it."""
+    types = get_type_hints(struct)
+    names = {field.encode_name: field.name for field in msgspec.structs.fields(struct) if field.encode_name != OTHERS}
+    return {name: _schema_of(types[names[name]]) for name in names if name not in left_out} | own
+
+
 _BARDO = ref("BardoOptions")
 _MODEL = described(STRING, "A model's name, `provider/model`, an alias or a workload.")
 _OBJECTS = array(OBJECT)
 _TEXTS = either(STRING, array(STRING))
 _COUNT = or_null({"type": "integer", "minimum": 1})
-_STOPS = or_null(_TEXTS)
 _MAYBE_OBJECT, _MAYBE_OBJECTS, _MAYBE_STRING = or_null(OBJECT), or_null(_OBJECTS), or_null(STRING)
-_MAYBE_NUMBER, _MAYBE_BOOLEAN = or_null(NUMBER), or_null(BOOLEAN)
-_THINKING: dict[str, Schema] = {
-    "reasoning_effort": or_null(either(STRING, INTEGER)),
-    "reasoning": _MAYBE_OBJECT,
-    "thinking": or_null(either(OBJECT, BOOLEAN)),
-    "enable_thinking": _MAYBE_BOOLEAN,
-    "thinking_budget": or_null(INTEGER),
-    "thinking_token_budget": or_null(INTEGER),
-    "think": or_null(either(BOOLEAN, STRING)),
-    "output_config": _MAYBE_OBJECT,
-    "include_reasoning": _MAYBE_BOOLEAN,
-}
-_SAMPLING: dict[str, Schema] = {
-    "temperature": _MAYBE_NUMBER,
-    "top_p": _MAYBE_NUMBER,
-    "top_k": _MAYBE_NUMBER,
-    "min_p": _MAYBE_NUMBER,
-    "repetition_penalty": _MAYBE_NUMBER,
-    "frequency_penalty": _MAYBE_NUMBER,
-    "presence_penalty": _MAYBE_NUMBER,
-    "seed": _MAYBE_NUMBER,
-    "stop": _STOPS,
-}
-_CHAT: dict[str, Schema] = {
-    "model": _MODEL,
-    "messages": _OBJECTS,
-    "tools": _MAYBE_OBJECTS,
-    "functions": _MAYBE_OBJECTS,
-    "tool_choice": or_null(either(STRING, OBJECT)),
-    "function_call": or_null(either(STRING, OBJECT)),
-    "parallel_tool_calls": _MAYBE_BOOLEAN,
-    "n": _COUNT,
-    "stream": _MAYBE_BOOLEAN,
-    "max_tokens": _COUNT,
-    "max_completion_tokens": _COUNT,
-    "stream_options": _MAYBE_OBJECT,
-    "response_format": _MAYBE_OBJECT,
-    "bardo": _BARDO,
-    **_SAMPLING,
-    **_THINKING,
-}
-_RESPONSES: dict[str, Schema] = {
-    "model": _MODEL,
-    "input": either(STRING, _OBJECTS),
-    "instructions": or_null(either(STRING, _OBJECTS)),
-    "tools": _MAYBE_OBJECTS,
-    "tool_choice": or_null(either(STRING, OBJECT)),
-    "parallel_tool_calls": _MAYBE_BOOLEAN,
-    "max_output_tokens": _COUNT,
-    "text": _MAYBE_OBJECT,
-    "stream": _MAYBE_BOOLEAN,
-    "store": _MAYBE_BOOLEAN,
-    "previous_response_id": _MAYBE_STRING,
-    "conversation": or_null(either(STRING, OBJECT)),
-    "bardo": _BARDO,
-    **_SAMPLING,
-    **_THINKING,
-}
-_MESSAGES: dict[str, Schema] = {
-    "model": _MODEL,
-    "messages": _OBJECTS,
-    "system": or_null(either(STRING, _OBJECTS)),
-    "max_tokens": {"type": "integer", "minimum": 1},
-    "tools": _MAYBE_OBJECTS,
-    "tool_choice": _MAYBE_OBJECT,
-    "thinking": _MAYBE_OBJECT,
-    "output_config": _MAYBE_OBJECT,
-    "output_format": _MAYBE_OBJECT,
-    "temperature": _MAYBE_NUMBER,
-    "top_p": _MAYBE_NUMBER,
-    "top_k": _MAYBE_NUMBER,
-    "stop_sequences": or_null(array(STRING)),
-    "stream": _MAYBE_BOOLEAN,
-    "bardo": _BARDO,
-}
-_GEMINI: dict[str, Schema] = {
-    "contents": either(_OBJECTS, OBJECT),
-    "systemInstruction": or_null(either(STRING, OBJECT)),
-    "tools": or_null(either(_OBJECTS, OBJECT)),
-    "toolConfig": _MAYBE_OBJECT,
-    "generationConfig": _MAYBE_OBJECT,
-    "bardo": _BARDO,
-}
-_INTERACTIONS: dict[str, Schema] = {
-    "model": _MODEL,
-    "input": either(STRING, OBJECT, _OBJECTS),
-    "system_instruction": _MAYBE_STRING,
-    "tools": _MAYBE_OBJECTS,
-    "generation_config": _MAYBE_OBJECT,
-    "response_format": ANY,
-    "response_mime_type": _MAYBE_STRING,
-    "stream": _MAYBE_BOOLEAN,
-    "bardo": _BARDO,
-}
-_COHERE: dict[str, Schema] = {
-    "model": _MODEL,
-    "messages": _OBJECTS,
-    "tools": _MAYBE_OBJECTS,
-    "strict_tools": _MAYBE_BOOLEAN,
-    "tool_choice": _MAYBE_STRING,
-    "max_tokens": _COUNT,
-    "thinking": _MAYBE_OBJECT,
-    "reasoning_effort": _MAYBE_STRING,
-    "response_format": _MAYBE_OBJECT,
-    "stream": _MAYBE_BOOLEAN,
-    "temperature": _MAYBE_NUMBER,
-    "p": _MAYBE_NUMBER,
-    "k": _MAYBE_NUMBER,
-    "frequency_penalty": _MAYBE_NUMBER,
-    "presence_penalty": _MAYBE_NUMBER,
-    "seed": _MAYBE_NUMBER,
-    "stop_sequences": or_null(array(STRING)),
-    "bardo": _BARDO,
-}
-_CONVERSE: dict[str, Schema] = {
-    "modelId": _MAYBE_STRING,
-    "messages": _OBJECTS,
-    "system": _MAYBE_OBJECTS,
-    "inferenceConfig": _MAYBE_OBJECT,
-    "toolConfig": _MAYBE_OBJECT,
-    "outputConfig": _MAYBE_OBJECT,
-    "additionalModelRequestFields": _MAYBE_OBJECT,
-    "bardo": _BARDO,
-}
-_OLLAMA: dict[str, Schema] = {
-    "model": _MODEL,
-    "messages": _MAYBE_OBJECTS,
-    "tools": _MAYBE_OBJECTS,
-    "options": _MAYBE_OBJECT,
-    "format": or_null(either(STRING, OBJECT)),
-    "think": or_null(either(BOOLEAN, STRING)),
-    "stream": _MAYBE_BOOLEAN,
-    "keep_alive": ANY,
-    "bardo": _BARDO,
-}
+_MAYBE_BOOLEAN = or_null(BOOLEAN)
+_OWN: dict[str, Schema] = {"model": _MODEL, "bardo": _BARDO}
+_CHOICE_OF_TOOLS = or_null(either(STRING, OBJECT))
+_CHAT = _fields_of(
+    openai_chat.Request,
+    **_OWN,
+    **dict.fromkeys(("n", "max_tokens", "max_completion_tokens"), _COUNT),
+    **dict.fromkeys(("tool_choice", "function_call"), _CHOICE_OF_TOOLS),
+)
+_THINKING_AND_SAMPLING = {name: _CHAT[name] for name in _CHAT if name in {*FIELDS, *OPENAI_SAMPLING.values()}}
+_RESPONSES = _fields_of(
+    openai_responses.CreateResponse,
+    **_OWN,
+    **_THINKING_AND_SAMPLING,
+    max_output_tokens=_COUNT,
+    store=_MAYBE_BOOLEAN,
+    previous_response_id=_MAYBE_STRING,
+    conversation=or_null(either(STRING, OBJECT)),
+)
+_MESSAGES = _fields_of(
+    anthropic_messages.Request, **_OWN, max_tokens={"type": "integer", "minimum": 1}, output_format=_MAYBE_OBJECT
+)
+_GEMINI = _fields_of(gemini.Request, "model", bardo=_BARDO)
+_OLLAMA = _fields_of(ollama.Request, **_OWN, keep_alive=ANY)
 _GENERATE = {name: schema for name, schema in _OLLAMA.items() if name not in ("messages", "tools")}
 _GENERATE |= {"prompt": _MAYBE_STRING, "system": _MAYBE_STRING, "images": or_null(array(STRING))}
 _COMPLETION = {name: schema for name, schema in _CHAT.items() if name not in ("messages", "tools", "functions")}
-_COMPLETION |= {
-    "prompt": _TEXTS,
-    "suffix": _MAYBE_STRING,
-    "echo": _MAYBE_BOOLEAN,
-    "best_of": _COUNT,
-    "logprobs": or_null(INTEGER),
-}
+_COMPLETION |= _fields_of(openai_chat.Completion, prompt=_TEXTS, best_of=_COUNT)
 _EMBED_CONTENT: dict[str, Schema] = {
     "content": OBJECT,
     "taskType": _MAYBE_STRING,
@@ -345,17 +266,14 @@ DIALECT_FIELDS: dict[str, dict[str, Schema]] = {
     "openai_responses": _RESPONSES,
     "anthropic_messages": _MESSAGES,
     "gemini": _GEMINI,
-    "gemini_interactions": _INTERACTIONS,
-    "cohere": _COHERE,
-    "bedrock_converse": _CONVERSE,
+    "gemini_interactions": _fields_of(gemini_interactions.Request, **_OWN),
+    "cohere": _fields_of(cohere.Request, **_OWN, max_tokens=_COUNT),
+    "bedrock_converse": _fields_of(bedrock_converse.Request, modelId=_MAYBE_STRING, bardo=_BARDO),
     "ollama": _OLLAMA,
 }
-"""The fields of a request for a reply that each dialect reads; a test compares them with what its decoder reads."""
+"""The fields of a request for a reply that each dialect reads."""
 
-_CLOUD: dict[str, Schema] = {
-    "anthropic_version": described(_MAYBE_STRING, "The cloud's own word for the version."),
-    "anthropic_beta": described(or_null(array(STRING)), "What Anthropic itself takes as the header `anthropic-beta`."),
-}
+_CLOUD = _fields_of(anthropic_messages.CloudFields)
 
 REQUESTS: dict[str, Schema] = {
     "generate openai_chat": structure(_CHAT, ("model", "messages")),
@@ -363,21 +281,22 @@ REQUESTS: dict[str, Schema] = {
     "generate anthropic_messages": structure(_MESSAGES, ("model", "messages", "max_tokens")),
     "generate anthropic_messages cloud": structure({**_MESSAGES, **_CLOUD}, ("messages", "max_tokens")),
     "generate gemini": structure(_GEMINI, ("contents",)),
-    "generate gemini_interactions": structure(_INTERACTIONS, ("model", "input")),
-    "generate cohere": structure(_COHERE, ("model", "messages")),
-    "generate bedrock_converse": structure(_CONVERSE, ("messages",)),
+    "generate gemini_interactions": structure(DIALECT_FIELDS["gemini_interactions"], ("model", "input")),
+    "generate cohere": structure(DIALECT_FIELDS["cohere"], ("model", "messages")),
+    "generate bedrock_converse": structure(DIALECT_FIELDS["bedrock_converse"], ("messages",)),
     "generate bedrock_invoke": fields(bardo=_BARDO),
     "generate_or_load ollama": structure(_OLLAMA, ("model",)),
     "generate_or_load ollama_generate": structure(_GENERATE, ("model",)),
     "complete": structure(_COMPLETION, ("model", "prompt")),
-    "embed openai_chat": fields(
-        "model",
-        "input",
-        model=_MODEL,
-        input=either(STRING, array(STRING), array(INTEGER), array(array(INTEGER)), _OBJECTS),
-        dimensions=_COUNT,
-        encoding_format=or_null(one_of("float", "base64")),
-        bardo=_BARDO,
+    "embed openai_chat": structure(
+        _fields_of(
+            openai_chat.Embedding,
+            **_OWN,
+            input=either(STRING, array(STRING), array(INTEGER), array(array(INTEGER)), _OBJECTS),
+            dimensions=_COUNT,
+            encoding_format=or_null(one_of("float", "base64")),
+        ),
+        ("model", "input"),
     ),
     "embed ollama embed": fields(
         "model", "input", model=_MODEL, input=_TEXTS, truncate=_MAYBE_BOOLEAN, dimensions=_COUNT, bardo=_BARDO
