@@ -87,12 +87,12 @@ def objects(value: Any, source: str, at: tuple[Any, ...] = ()) -> Iterator[tuple
         yield from objects(inner, source, (*at, name))
 
 
-def put(value: Any, at: tuple[Any, ...]) -> Any:
+def put(value: Any, at: tuple[Any, ...], held: Any = VALUE) -> Any:
     """Return a JSON value with the unknown field in the object at a place."""
     if not at:
-        return {**value, NAME: VALUE}
+        return {**value, NAME: held}
     copy = value.copy()
-    copy[at[0]] = put(copy[at[0]], at[1:])
+    copy[at[0]] = put(copy[at[0]], at[1:], held)
     return copy
 
 
@@ -106,8 +106,8 @@ def holders(full: Any, at: tuple[Any, ...]) -> set[str]:
     return names if "role" in full else names | full.keys()
 
 
-def asked(source: str, full: dict[str, Any], at: tuple[Any, ...]) -> Request:
-    body = put({**full, "bardo": {"allow_loss": ["*"]}}, at)
+def asked(source: str, full: dict[str, Any], at: tuple[Any, ...], held: Any = VALUE) -> Request:
+    body = put({**full, "bardo": {"allow_loss": ["*"]}}, at, held)
     return dialect(source).decode_request(msgspec.json.encode(body), Arrival(model="m"))
 
 
@@ -117,7 +117,7 @@ def is_told(request: Request, spoken: str, around: set[str]) -> bool:
     row = builtin().provider(preset)
     assert row is not None
     attempt = plan(request, Target(provider=Provider(id=preset, row=row, base_url="http://host/v1"), model=model))
-    if VALUE.encode() in attempt.wire.body:
+    if NAME.encode() in attempt.wire.body:
         return True
     for one in attempt.degraded:
         if NAME in one.what or NAME in str(one.asked) or VALUE in str(one.asked):
@@ -151,6 +151,22 @@ def test_a_field_that_nobody_knows_arrives_or_is_reported(source: str, full: dic
         ):
             if not is_told(one, spoken, around if spoken != source else set()):
                 untold.append(f"{'.'.join(map(str, at))} to {spoken} {case}")
+    assert not untold
+
+
+@pytest.mark.parametrize(("source", "full"), [*FULL_REQUESTS.items(), *FURTHER_REQUESTS])
+@pytest.mark.parametrize(("name", "values"), [(NAME, (0, False, "", [], {})), ("others", (VALUE,))])
+def test_a_field_that_nobody_knows_is_told_whatever_it_is_called_and_holds(
+    source: str, full: dict[str, Any], name: str, values: tuple[Any, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(f"{__name__}.NAME", name)
+    untold: list[str] = []
+    for at in objects(full, source):
+        for held in values:
+            request = asked(source, full, at, held)
+            anew = msgspec.structs.replace(request, body=None, body_bytes=b"")
+            if not (is_told(request, source, set()) and is_told(anew, source, set())):
+                untold.append(f"{'.'.join(map(str, at))} {held!r}")
     assert not untold
 
 
@@ -262,3 +278,27 @@ def test_fields_of_signed_thinking_go_back_to_litellm_with_it(name: str) -> None
         attempt = plan(msgspec.structs.replace(request, body=None, body_bytes=b""), target)
         assert (msgspec.json.decode(attempt.wire.body)["messages"][1].get("thinking_blocks") == blocks) == goes
         assert any(VALUE in str(one.asked) for one in attempt.degraded) != goes
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("source", ["gemini", "bedrock_converse"])
+def test_whether_a_reply_is_streamed_is_no_further_field_where_the_path_says_the_same(
+    source: str, streamed: bool
+) -> None:
+    prompts: dict[str, dict[str, Any]] = {
+        "gemini": {"contents": [{"parts": [{"text": "a"}]}]},
+        "bedrock_converse": {"messages": [{"role": "user", "content": [{"text": "a"}]}]},
+    }
+    body = msgspec.json.encode({**prompts[source], "stream": streamed})
+    for path_says in (False, True):
+        request = dialect(source).decode_request(body, Arrival(model="m", stream=path_says))
+        for spoken, (preset, _) in TARGETS.items():
+            row = builtin().provider(preset)
+            assert row is not None
+            attempt = plan(request, Target(provider=Provider(id=preset, row=row, base_url="http://h/v1"), model="m"))
+            reported = "stream" in [one.what for one in attempt.degraded]
+            if path_says is streamed:
+                assert not reported, spoken
+                assert spoken != source or b'"stream"' not in attempt.wire.body
+            else:
+                assert reported or b'"stream"' in attempt.wire.body, spoken

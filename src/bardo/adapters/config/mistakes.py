@@ -304,19 +304,11 @@ _NAMED_BY = {
     "reasoning_formats": 'name = "{}"',
 }
 GLOBS = (
-    "golem.tools",
-    "inference.pipeline.cache.ttl_seconds_at",
-    "inference.pipeline.prefilter.caps.models",
-    "inference.pipeline.prefilter.caps.workloads",
-    "inference.pipeline.prefilter.tokenizers",
-    "inference.pipeline.privacy.allowed",
-    "models.match",
-    "prices.match",
-    "prices.provider",
-    "provider_ids.shared",
-    "providers.model_extra_body",
-    "reasoning_formats.patterns",
-)
+    "golem.tools", "inference.pipeline.cache.ttl_seconds_at", "inference.pipeline.prefilter.caps.models",
+    "inference.pipeline.prefilter.caps.workloads", "inference.pipeline.prefilter.tokenizers",
+    "inference.pipeline.privacy.allowed", "models.match", "prices.match", "prices.provider", "provider_ids.shared",
+    "providers.model_extra_body", "reasoning_formats.patterns",
+)  # fmt: skip
 """The settings that hold globs: texts, lists of them, or tables with a glob as the name of each value."""
 _MOST_LEVELS = 50
 _SYNTAX = (

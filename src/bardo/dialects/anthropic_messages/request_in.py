@@ -27,7 +27,7 @@ from bardo.dialects.shared.json_values import (
 from bardo.dialects.shared.media import picture_or_document
 from bardo.dialects.shared.options import read_options, without_own
 from bardo.dialects.shared.states import Carrier, settled
-from bardo.dialects.shared.structs import OTHERS, Unknown, as_it_came, carried, carried_fields, carried_with, read
+from bardo.dialects.shared.structs import Unknown, as_it_came, carried, carried_fields, carried_with, names_of, read
 from bardo.values.blocks import (
     Block,
     Carried,
@@ -57,15 +57,12 @@ from bardo.values.request import (
 )
 from bardo.values.wire import OF_CLOUD, Arrival
 
-READ: Final = frozenset(field.encode_name for field in msgspec.structs.fields(wire.Request)) - {
-    OTHERS,
-    *wire.Request.CARRIED,
-}
+READ: Final = names_of(wire.Request)
 """The fields that are read; all others are carried."""
 _INNER = {
-    ("tool_choice",): {"type", "name", "disable_parallel_tool_use"},
-    ("output_config", "format"): {"type", "schema"},
-    ("output_format",): {"type", "schema"},
+    ("tool_choice",): names_of(wire.ToolChoice),
+    ("output_config", "format"): names_of(wire.OutputFormat),
+    ("output_format",): names_of(wire.OutputFormat),
 }
 """What is read inside them."""
 # All that most requests hold.

@@ -36,7 +36,7 @@ from bardo.dialects.shared.json_values import (
 from bardo.dialects.shared.media import MEDIA_TYPES
 from bardo.dialects.shared.options import read_options
 from bardo.dialects.shared.states import Carrier, settled
-from bardo.dialects.shared.structs import carried, read
+from bardo.dialects.shared.structs import carried, names_of, read
 from bardo.values.blocks import (
     Block,
     Carried,
@@ -64,24 +64,22 @@ from bardo.values.request import (
 from bardo.values.wire import Arrival
 
 _READ = {
-    "messages": (),
-    "system": (),
-    "inferenceConfig": ("maxTokens", *SAMPLING.values()),
-    "toolConfig": (),
-    "outputConfig": ("textFormat",),
-    ADDITIONAL: (*AMOUNTS, "top_k"),
+    **dict.fromkeys(names_of(wire.Request), frozenset[str]()),
+    "inferenceConfig": names_of(wire.InferenceConfig),
+    "outputConfig": names_of(wire.OutputConfig),
+    ADDITIONAL: names_of(wire.AdditionalFields),
 }
 """The fields of a request that are read, and of objects what is read inside them."""
 _APART = ("modelId", "bardo")
 _INNER: dict[tuple[str, ...], Collection[str]] = {
-    ("toolConfig",): ("tools", "toolChoice"),
-    ("toolConfig", "toolChoice"): ("auto", "any", "tool"),
+    ("toolConfig",): names_of(wire.ToolConfig),
+    ("toolConfig", "toolChoice"): names_of(wire.ToolChoice),
     ("toolConfig", "toolChoice", "auto"): (),
     ("toolConfig", "toolChoice", "any"): (),
-    ("toolConfig", "toolChoice", "tool"): ("name",),
-    ("outputConfig", "textFormat"): ("type", "structure"),
-    ("outputConfig", "textFormat", "structure"): ("jsonSchema",),
-    ("outputConfig", "textFormat", "structure", "jsonSchema"): ("schema", "name", "description"),
+    ("toolConfig", "toolChoice", "tool"): names_of(wire.NamedTool),
+    ("outputConfig", "textFormat"): names_of(wire.TextFormat),
+    ("outputConfig", "textFormat", "structure"): names_of(wire.Structure),
+    ("outputConfig", "textFormat", "structure", "jsonSchema"): names_of(wire.JsonSchema),
 }
 """What is read deeper inside them."""
 
@@ -97,6 +95,9 @@ def decode_request(body: bytes, arrival: Arrival) -> Request:
         if limit is not None and limit < 1:
             raise InvalidRequest("inferenceConfig.maxTokens must be at least 1", param="inferenceConfig.maxTokens")
         top_k, left = _top_k(request.additional_model_request_fields, fields.get(ADDITIONAL) or {})
+        if fields.get("stream") is bool(arrival.stream):
+            # Some clients say again what the path says, and Bedrock has no such field.
+            del fields["stream"]
         extra = {name: value for name, value in fields.items() if name not in _READ and name not in _APART}
         for name in ("inferenceConfig", "outputConfig"):
             if others := {one: value for one, value in (fields.get(name) or {}).items() if one not in _READ[name]}:

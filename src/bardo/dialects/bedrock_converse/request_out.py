@@ -95,8 +95,9 @@ def path_of(request: Request, whole: str, streamed: str) -> str:
 def encode_body(request: Request, row: ProviderRow, losses: Losses) -> JsonObject:
     """Return the body for the request's model."""
     system, turns = _MessageWriter(request, losses).write(request.messages)
+    extra = losses.own_extra(request)
     body = {
-        **losses.own_extra(request),
+        **extra,
         "messages": turns,
         "system": system,
         "toolConfig": _tool_config(request, turns, losses),
@@ -110,7 +111,11 @@ def encode_body(request: Request, row: ProviderRow, losses: Losses) -> JsonObjec
         turns, is_result=lambda block: "toolResult" in block, is_thinking=lambda block: FIELD in block
     )
     body = merge_fields(body, encode_control(request, losses, lacks_thinking=lacks_thinking))
-    return {name: value for name, value in body.items() if value or name == "messages"}
+    return {
+        name: value
+        for name, value in body.items()
+        if value or name == "messages" or (name in extra and value is not None)
+    }
 
 
 class _MessageWriter:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Literal
 
-import msgspec
-
 from bardo.dialects.cohere import wire
 from bardo.dialects.cohere.wire import NAME, PLAN, SAMPLING, THINKING
 from bardo.dialects.shared.control_fields import decode_sampling
 from bardo.dialects.shared.json_values import JsonObject, decode_object, inner_fields, required, without, write_json
 from bardo.dialects.shared.options import read_options
 from bardo.dialects.shared.states import unseal
-from bardo.dialects.shared.structs import as_it_came, carried, carried_fields, carried_with, read
+from bardo.dialects.shared.structs import as_it_came, carried, carried_fields, carried_with, names_of, read
 from bardo.values.blocks import (
     Block,
     Carried,
@@ -39,9 +37,9 @@ from bardo.values.request import (
 )
 from bardo.values.wire import Arrival
 
-_READ = frozenset(field.name for field in msgspec.structs.fields(wire.Request))
+_READ = names_of(wire.Request)
 _APART = ("model", "bardo")
-_INNER: dict[tuple[str, ...], set[str]] = {("response_format",): {"type", "json_schema", "schema"}}
+_INNER: dict[tuple[str, ...], frozenset[str]] = {("response_format",): names_of(wire.ResponseFormat)}
 """What is read inside it."""
 
 

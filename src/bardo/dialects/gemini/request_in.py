@@ -75,6 +75,9 @@ def decode_request(body: bytes, arrival: Arrival) -> Request:
     parsed = decode_object(body)
     try:
         own = {name: value for name, value in parsed.items() if name != "bardo"}
+        if own.get("stream") is bool(arrival.stream):
+            # Some clients say again what the path says, and Gemini refuses a field that it does not have.
+            del own["stream"]
         if not field_in(own, "contents"):
             raise InvalidRequest("contents is required", hint="give at least one content", param="contents")
         request = read(own, wire.Request, "")

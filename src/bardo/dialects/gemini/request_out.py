@@ -333,15 +333,17 @@ def encode_body(request: Request, row: ProviderRow, losses: Losses) -> JsonObjec
     if own and system is not None and (role := _system_role(request)):
         # It says nothing, and a prompt that is cached holds it.
         system = {**system, "role": role}
+    further = {name: value for name, value in extra.items() if name not in ("generationConfig", "toolConfig")}
     body = {
-        **{name: value for name, value in extra.items() if name not in ("generationConfig", "toolConfig")},
+        **further,
         "contents": contents,
         "systemInstruction": system,
         "tools": _tools(request.tools, losses, known, own=own),
         "toolConfig": _tool_config(request, extra),
         "generationConfig": {**_object(extra, "generationConfig"), **_generation_config(request)},
     }
-    return merge_fields({name: value for name, value in body.items() if value}, encode_control(request, losses))
+    said = {name: value for name, value in body.items() if value or name in further}
+    return merge_fields(said, encode_control(request, losses))
 
 
 def encode_control(request: Request, losses: Losses) -> JsonObject:

@@ -16,7 +16,7 @@ from bardo.dialects.gemini_interactions.wire import NAME, states_of
 from bardo.dialects.shared.control_fields import as_whole_number
 from bardo.dialects.shared.json_values import JsonObject, decode_object, encode_json, inner_fields, take, without
 from bardo.dialects.shared.options import read_options
-from bardo.dialects.shared.structs import Unknown, as_it_came, carried, carried_fields, read
+from bardo.dialects.shared.structs import Unknown, as_it_came, carried, carried_fields, names_of, read
 from bardo.dialects.shared.tools import with_allowed_tools
 from bardo.values.blocks import (
     Block,
@@ -57,8 +57,8 @@ _SUMMARISING = frozenset({FORMAT, "openai-responses-v1", "xai-responses-v1"})
 READ = frozenset({"model", "input", "system_instruction", "tools", "generation_config", "stream"})
 """The fields that stay in no request's `extra`."""
 _INNER = {
-    ("generation_config", "tool_choice"): {"allowed_tools"},
-    ("generation_config", "tool_choice", "allowed_tools"): {"mode", "tools"},
+    ("generation_config", "tool_choice"): names_of(wire.ToolChoice),
+    ("generation_config", "tool_choice", "allowed_tools"): names_of(wire.AllowedTools),
 }
 """What is read deeper inside them."""
 

@@ -9,21 +9,19 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from collections.abc import Sequence
 
-import msgspec
-
 from bardo.dialects.ollama import wire
 from bardo.dialects.ollama.sealed import open_signature, restore
 from bardo.dialects.ollama.wire import NAME, SAMPLING
 from bardo.dialects.shared.control_fields import decode_sampling, whole_number
 from bardo.dialects.shared.json_values import JsonObject, arguments_of, decode_object, required, take, without
 from bardo.dialects.shared.options import read_options
-from bardo.dialects.shared.structs import carried, carried_fields, read
+from bardo.dialects.shared.structs import carried, carried_fields, names_of, read
 from bardo.values.blocks import Block, Carried, ImageBlock, TextBlock, ToolCallBlock, ToolResultBlock
 from bardo.values.errors import InvalidRequest
 from bardo.values.request import EFFORTS, Message, OutputFormat, ReasoningPolicy, Request, Role, Tool
 from bardo.values.wire import Arrival
 
-_READ = frozenset(field.name for field in msgspec.structs.fields(wire.Request))
+_READ = names_of(wire.Request)
 _APART = ("model", "bardo")
 
 

@@ -14,7 +14,7 @@ from bardo.dialects.openai_chat.reply_out import ChatEncoder, encode_response
 from bardo.dialects.openai_chat.request_in import decode_request
 from bardo.dialects.openai_chat.wire import Completion
 from bardo.dialects.shared.json_values import JsonObject, JsonValue, decode_object, encode_json, take, write_json
-from bardo.dialects.shared.structs import OTHERS, read
+from bardo.dialects.shared.structs import names_of, read
 from bardo.streams.sse import KEEP_ALIVE, encode_sse
 from bardo.values.degradation import Degradation
 from bardo.values.errors import InvalidRequest, Unsupported
@@ -24,7 +24,7 @@ from bardo.values.response import Response
 
 MOST_PROMPTS = 64
 """Prompts in one request: each is a call of its own."""
-_OWN = {field.encode_name for field in msgspec.structs.fields(Completion)} - {OTHERS}
+_OWN = names_of(Completion)
 _DATA = b"data: "
 _DONE = b"data: [DONE]\n\n"
 

@@ -23,7 +23,7 @@ from bardo.dialects.shared.json_values import (
 )
 from bardo.dialects.shared.media import picture_or_document, read_file, split_data_url
 from bardo.dialects.shared.options import read_options
-from bardo.dialects.shared.structs import OTHERS, Unknown, as_it_came, carried, carried_fields, carried_with, read
+from bardo.dialects.shared.structs import Unknown, as_it_came, carried, carried_fields, carried_with, names_of, read
 from bardo.dialects.shared.tools import with_allowed_tools
 from bardo.values.blocks import (
     Block,
@@ -56,15 +56,15 @@ _OF_MODEL = (
 _MISPLACED = dict.fromkeys(_ROLES, (*_OF_MODEL, "tool_call_id")) | {"assistant": ("tool_call_id",), "tool": _OF_MODEL}
 """What is read in messages of other roles only."""
 _BESIDE = {role: attrgetter("name", "annotations", "audio", "others", *names) for role, names in _MISPLACED.items()}
-_KNOWN = frozenset(field.encode_name for field in msgspec.structs.fields(wire.Request)) - {OTHERS}
-_READ = _KNOWN.difference(wire.Request.CARRIED)
+_READ = names_of(wire.Request)
+_KNOWN = _READ.union(wire.Request.CARRIED)
 """The fields of a request that bardo has a word for."""
 _INNER = {
     ("tool_choice",): {"type", "function"},
-    ("tool_choice", "function"): {"name"},
+    ("tool_choice", "function"): names_of(wire.ChosenFunction),
     ("function_call",): {"name"},
-    ("response_format",): {"type", "json_schema"},
-    ("response_format", "json_schema"): {"name", "description", "schema", "strict"},
+    ("response_format",): names_of(wire.JsonSchemaFormat),
+    ("response_format", "json_schema"): names_of(wire.SchemaFormat),
     ("output_config", "format"): {"type", "schema"},
 }
 """What bardo has a word for inside them."""

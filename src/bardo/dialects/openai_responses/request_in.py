@@ -27,7 +27,7 @@ from bardo.dialects.shared.json_values import (
 from bardo.dialects.shared.media import picture_or_document, read_file, split_data_url
 from bardo.dialects.shared.options import read_options, without_own
 from bardo.dialects.shared.states import AFTER, NEXT, Carrier, settled
-from bardo.dialects.shared.structs import Wire, as_it_came, carried_fields, read
+from bardo.dialects.shared.structs import Wire, as_it_came, carried_fields, names_of, read
 from bardo.values.blocks import (
     Block,
     Carried,
@@ -45,14 +45,10 @@ from bardo.values.errors import InvalidRequest
 from bardo.values.request import Message, OutputFormat, Request, Role, Tool, ToolChoice
 from bardo.values.wire import Arrival
 
-READ = frozenset(
-    {
-        "model", "input", "instructions", "tools", "tool_choice", "parallel_tool_calls", "max_output_tokens", "text", "stream", "bardo",
-        *OPENAI_SAMPLING.values(),
-    }
-)  # fmt: skip
+_READ = names_of(wire.CreateResponse) | {"bardo", *OPENAI_SAMPLING.values()}
 """The fields of a body that bardo has a word for, beside those of thinking."""
-_INNER = {("tool_choice",): {"type", "name"}, ("text", "format"): {"type", "name", "description", "schema", "strict"}}
+_FUNCTION = names_of(wire.Function)
+_INNER = {("tool_choice",): names_of(wire.NamedFunction), ("text", "format"): names_of(wire.JsonSchema)}
 """What bardo has a word for inside them."""
 
 
@@ -120,9 +116,6 @@ def _tool(value: JsonValue, at: str) -> Tool:
     )
 
 
-_FUNCTION = frozenset({"type", "name", "description", "parameters", "strict"})
-
-
 def _tool_choice(asked: wire.CreateResponse) -> ToolChoice | None:
     choice, parallel = asked.tool_choice, asked.parallel_tool_calls
     if isinstance(choice, str):
@@ -161,7 +154,7 @@ def _output_format(text: wire.TextSettings | None) -> OutputFormat | None:
 
 
 def _extra(fields: JsonObject) -> JsonObject:
-    extra = without_thinking({name: one for name, one in fields.items() if name not in READ and one is not None})
+    extra = without_thinking({name: one for name, one in fields.items() if name not in _READ and one is not None})
     text = {name: value for name, value in (fields.get("text") or {}).items() if name != "format" and value is not None}
     if text:
         extra["text"] = text
@@ -399,10 +392,8 @@ def _block(part: wire.Part, *, answer: bool) -> Block:
 
 def _carried_part(part: Wire) -> Carried | None:
     fields = carried_fields(part)
-    return None if fields is None else _carried({name: one for name, one in fields.items() if one not in _SAYS_NOTHING})
-
-
-_SAYS_NOTHING: tuple[JsonValue, ...] = (None, [], {})
+    # Clients give back the empty lists of annotations and log probabilities that came with each text.
+    return _carried({name: one for name, one in (fields or {}).items() if one != [] or name not in part.CARRIED})
 
 
 def _carried(fields: JsonObject) -> Carried | None:

@@ -157,6 +157,7 @@ ITEMS: dict[str, type[Wire]] = {
 class Function(Wire, forbid_unknown_fields=False, kw_only=True):
     """A tool that is a function. Tools of other types are carried whole."""
 
+    CARRIED: ClassVar = ("allowed_callers", "defer_loading", "output_schema")
     type: str
     name: str
     description: str | None = None
@@ -194,6 +195,11 @@ class TextSettings(Wire, forbid_unknown_fields=False, kw_only=True):
 class CreateResponse(Wire, forbid_unknown_fields=False, kw_only=True):
     """The body of a request. Thinking and sampling are read by what reads them in all dialects; what has no name here is carried too."""
 
+    CARRIED: ClassVar = (
+        "prompt", "previous_response_id", "conversation", "access_programs", "background", "background_options", "context_management",
+        "image", "include", "max_tool_calls", "metadata", "moderation", "prompt_cache_key", "prompt_cache_options",
+        "prompt_cache_retention", "safety_identifier", "service_tier", "store", "stream_options", "top_logprobs", "truncation", "user",
+    )  # fmt: skip
     model: str | None = None
     input: str | list[JsonValue] | None = None
     instructions: str | None = None

@@ -57,6 +57,11 @@ class Unknown(msgspec.Struct, tag=OTHERS, gc=False):
     whole: Whole
 
 
+def names_of(kind: type[Wire]) -> frozenset[str]:
+    """Return the names of the fields that a struct reads, without those that it only carries."""
+    return frozenset(field.encode_name for field in msgspec.structs.fields(kind)).difference((OTHERS, *kind.CARRIED))
+
+
 W = TypeVar("W")
 
 

@@ -215,7 +215,7 @@ def _unwritten(left: JsonObject, client_form: HostedForm) -> JsonObject:
     settings = {name: value for name, value in left.items() if name not in client_form.written and name != "type"}
     for inner in held:
         settings |= inner
-    said = {name: value for name, value in settings.items() if value or value is False}
+    said = {name: value for name, value in settings.items() if value not in (None, "", [], {})}
     return {name: value for name, value in said.items() if not_granted(client_form.dialect, name, value) is not None}
 
 
