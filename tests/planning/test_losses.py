@@ -226,3 +226,44 @@ def test_a_hosted_tool_that_must_not_be_called_is_no_reason_to_refuse() -> None:
         planned(TARGETS[CHAT], asked(RESPONSES, tools=tools))
     lost = planned(TARGETS[CHAT], asked(RESPONSES, tools=tools, tool_choice="none")).degraded
     assert "tool web_search" in [one.what for one in lost]
+
+
+RESULTS_WITH_ANOTHER_NAME: dict[str, dict[str, Any]] = {
+    CHAT: {
+        "model": "m",
+        "messages": [
+            {"role": "user", "content": "a"},
+            {"role": "assistant", "tool_calls": [{"id": "c", "function": {"name": "look", "arguments": "{}"}}]},
+            {"role": "tool", "tool_call_id": "c", "name": "other", "content": "b"},
+        ],
+    },
+    GEMINI: {
+        "contents": [
+            {"role": "user", "parts": [{"text": "a"}]},
+            {"role": "model", "parts": [{"functionCall": {"id": "c", "name": "look", "args": {}}}]},
+            {
+                "role": "user",
+                "parts": [{"functionResponse": {"id": "c", "name": "other", "response": {"output": "b"}}}],
+            },
+        ]
+    },
+}
+
+
+@pytest.mark.parametrize("name", ["other", "look"])
+@pytest.mark.parametrize("source", RESULTS_WITH_ANOTHER_NAME)
+def test_the_name_of_a_result_is_sent_or_reported_where_it_is_not_that_of_its_call(source: str, name: str) -> None:
+    body = msgspec.json.encode(RESULTS_WITH_ANOTHER_NAME[source]).replace(b"other", name.encode())
+    request = dialect(source).decode_request(body, Arrival(model="m", stream=False))
+    for one in (request, msgspec.structs.replace(request, body=None, body_bytes=b"")):
+        for preset, model in (*TARGETS.values(), ("gemini-interactions", "gemini-2.5-flash")):
+            row = builtin().provider(preset)
+            assert row is not None
+            attempt = plan(one, Target(provider=Provider(id=preset, row=row, base_url="http://h/v1"), model=model))
+            reported = [(loss.asked, loss.sent) for loss in attempt.degraded if loss.what == "tool_result.name"]
+            if name == "other" and b'"other"' not in attempt.wire.body:
+                assert reported == [("other", "look")], preset
+            else:
+                assert reported == [], preset
+            if row.dialect == source:
+                assert f'"{name}"'.encode() in attempt.wire.body

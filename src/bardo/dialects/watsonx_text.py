@@ -15,7 +15,7 @@ from bardo.catalog.rows import ProviderRow
 from bardo.dialects.openai_chat import DIALECT as CHAT
 from bardo.dialects.shared.bounded_json import SLICED_BYTES, has_few_brackets
 from bardo.dialects.shared.control_fields import encode_sampling
-from bardo.dialects.shared.declaration import Declaration, limitations
+from bardo.dialects.shared.declaration import Declaration, limitations, sampling_fields
 from bardo.dialects.shared.dialect import Dialect, ReplyDecoder
 from bardo.dialects.shared.json_values import JsonObject, JsonValue, as_text, decode_leniently, excerpt, kind_of
 from bardo.dialects.shared.losses import Losses
@@ -96,7 +96,7 @@ _SAMPLING = {
 DECLARATION = Declaration(
     dialect=NAME,
     title=TITLE,
-    expresses=frozenset(("tool_result", "sampling.top_k", "sampling.repetition_penalty", "sampling.seed")),
+    expresses=frozenset(("tool_result", *sampling_fields(_SAMPLING))),
     lacks={
         **limitations(
             f"{TITLE} has no such field",
@@ -104,9 +104,7 @@ DECLARATION = Declaration(
             "tool_choice",
             "output_format",
             "choices",
-            "sampling.min_p",
-            "sampling.frequency_penalty",
-            "sampling.presence_penalty",
+            *sampling_fields(_SAMPLING, others=True),
         ),
         **limitations(f"{TITLE} takes only text", "image", "document", "reasoning_block", "tool_call"),
         **limitations(f"{TITLE} takes only text", "tool_result.is_error"),

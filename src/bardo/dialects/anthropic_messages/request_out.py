@@ -27,7 +27,7 @@ from bardo.dialects.anthropic_messages.wire import (
     TITLE,
 )
 from bardo.dialects.shared.control_fields import encode_sampling
-from bardo.dialects.shared.declaration import Declaration, limitations
+from bardo.dialects.shared.declaration import Declaration, limitations, sampling_fields
 from bardo.dialects.shared.json_values import INVALID_JSON, JsonObject, input_of, is_object, without
 from bardo.dialects.shared.losses import Losses
 from bardo.dialects.shared.media import PDF, data_of, text_of
@@ -74,19 +74,12 @@ DECLARATION = Declaration(
             "document.source",
             "document.name",
             "tool_result.is_error",
-            "sampling.top_k",
+            *sampling_fields(SAMPLING),
         )
     ),
     lacks={
         **limitations("Anthropic answers once", "choices", sent=1),
-        **limitations(
-            "Anthropic has no such parameter",
-            "sampling.min_p",
-            "sampling.repetition_penalty",
-            "sampling.frequency_penalty",
-            "sampling.presence_penalty",
-            "sampling.seed",
-        ),
+        **limitations("Anthropic has no such parameter", *sampling_fields(SAMPLING, others=True)),
         **limitations("Anthropic chooses the detail itself", "image.detail", same=("auto",)),
         **limitations("Anthropic always holds to the schema", "output_format.strict", same=(True,)),
         **limitations("Anthropic has no such field", "output_format.description"),

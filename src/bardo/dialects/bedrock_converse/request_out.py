@@ -26,7 +26,7 @@ from bardo.dialects.bedrock_converse.wire import (
     unknown_fields,
 )
 from bardo.dialects.shared.control_fields import encode_sampling
-from bardo.dialects.shared.declaration import Declaration, limitations
+from bardo.dialects.shared.declaration import Declaration, limitations, sampling_fields
 from bardo.dialects.shared.json_values import INVALID_JSON, JsonObject, is_object, without, write_json
 from bardo.dialects.shared.losses import Losses
 from bardo.dialects.shared.media import data_of, ending_of, type_by_name
@@ -67,14 +67,7 @@ DECLARATION = Declaration(
     ),
     lacks={
         **limitations("Converse answers once", "choices", sent=1),
-        **limitations(
-            "Converse has no such parameter",
-            "sampling.min_p",
-            "sampling.repetition_penalty",
-            "sampling.frequency_penalty",
-            "sampling.presence_penalty",
-            "sampling.seed",
-        ),
+        **limitations("Converse has no such parameter", *sampling_fields((*SAMPLING, "top_k"), others=True)),
         **limitations("Converse has no such field", "tool_choice.parallel", same=(True,)),
         **limitations("Converse has no such field", "image.detail", same=("auto",)),
         **limitations("Converse always holds to the schema", "output_format.strict", same=(True,)),

@@ -8,7 +8,7 @@ from bardo.catalog.fragments import merge_fields
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects.cohere.wire import NAME, PLAN, SAMPLING, TITLE
 from bardo.dialects.shared.control_fields import encode_sampling
-from bardo.dialects.shared.declaration import Declaration, limitations
+from bardo.dialects.shared.declaration import Declaration, limitations, sampling_fields
 from bardo.dialects.shared.json_values import JsonObject
 from bardo.dialects.shared.losses import Losses
 from bardo.dialects.shared.media import behind_results
@@ -33,16 +33,13 @@ DECLARATION = Declaration(
         (
             "tools.strict",
             "image.detail",
-            "sampling.top_k",
-            "sampling.frequency_penalty",
-            "sampling.presence_penalty",
-            "sampling.seed",
+            *sampling_fields(SAMPLING),
         )
     ),
     lacks={
         **limitations("Cohere takes no such documents", "document"),
         **limitations("Cohere answers once", "choices", sent=1),
-        **limitations("Cohere has no such parameter", "sampling.min_p", "sampling.repetition_penalty"),
+        **limitations("Cohere has no such parameter", *sampling_fields(SAMPLING, others=True)),
         **limitations("Cohere leaves the number of calls to the model", "tool_choice.parallel", same=(True,)),
         **limitations("Cohere does not tell a failed tool from another", "tool_result.is_error"),
         **limitations("Cohere always holds to the schema", "output_format.strict", same=(True,)),

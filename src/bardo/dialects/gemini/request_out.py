@@ -18,7 +18,7 @@ from bardo.dialects.gemini.parts import Part, call_part, reasoning_parts, text_p
 from bardo.dialects.gemini.schemas import declared_parameters, json_schema, untaken_word, with_lone_references
 from bardo.dialects.gemini.wire import FORMAT, NAME, RAW_ARGUMENTS, SAMPLING, field_in
 from bardo.dialects.shared.control_fields import encode_sampling
-from bardo.dialects.shared.declaration import Declaration, limitations
+from bardo.dialects.shared.declaration import Declaration, limitations, sampling_fields
 from bardo.dialects.shared.json_values import NO_SIGNATURE, JsonObject, object_in
 from bardo.dialects.shared.losses import Losses
 from bardo.dialects.shared.media import data_of, type_by_name
@@ -140,7 +140,7 @@ class ContentWriter:
         beside = [part for one in block.content if type(one) is not TextBlock for part in _medium(one) if part]
         response = fields.get("functionResponse", {})
         call = self._calls.get(block.call_id)
-        name = (call.name if call is not None else "") or block.name
+        name = (call.name if call is not None and not (self._own and block.name) else "") or block.name
         if not name:
             name = "unknown"
             why = "no call in the conversation has this id, and Gemini asks for the function's name"
@@ -301,16 +301,11 @@ DECLARATION = Declaration(
             "document",
             "document.source",
             "tool_result.is_error",
-            "sampling.top_k",
-            "sampling.frequency_penalty",
-            "sampling.presence_penalty",
-            "sampling.seed",
+            *sampling_fields(SAMPLING),
         )
     ),
     lacks={
-        **limitations(
-            "Gemini has no such field", "sampling.min_p", "sampling.repetition_penalty", "output_format.description"
-        ),
+        **limitations("Gemini has no such field", *sampling_fields(SAMPLING, others=True), "output_format.description"),
         **limitations("Gemini has no such field", "tools.strict", same=(False,)),
         **limitations("Gemini has no such field", "tool_choice.parallel", same=(True,)),
         **limitations("Gemini has no such field", "image.detail", same=("auto",)),

@@ -14,7 +14,7 @@ from bardo.dialects.gemini.wire import FORMAT, arguments_object
 from bardo.dialects.gemini_interactions.step_objects import StepObject, call_step, output_step, own_states, thought_step
 from bardo.dialects.gemini_interactions.wire import NAME, SAMPLING, TITLE
 from bardo.dialects.shared.control_fields import encode_sampling
-from bardo.dialects.shared.declaration import Declaration, limitations
+from bardo.dialects.shared.declaration import Declaration, limitations, sampling_fields
 from bardo.dialects.shared.json_values import JsonObject, object_in
 from bardo.dialects.shared.losses import Losses
 from bardo.dialects.shared.media import as_text, data_of, type_by_name
@@ -177,16 +177,13 @@ DECLARATION = Declaration(
     dialect=NAME,
     title=TITLE,
     needs_turn=True,
-    expresses=frozenset(("document", "document.source", "tool_result.is_error", "sampling.seed")),
+    names_results=True,
+    expresses=frozenset(("document", "document.source", "tool_result.is_error", *sampling_fields(SAMPLING))),
     lacks={
         **limitations(f"{TITLE} gives one answer", "choices", sent=1),
         **limitations(
             f"{TITLE} has no such field",
-            "sampling.top_k",
-            "sampling.min_p",
-            "sampling.repetition_penalty",
-            "sampling.frequency_penalty",
-            "sampling.presence_penalty",
+            *sampling_fields(SAMPLING, others=True),
             "output_format.description",
         ),
         **limitations(f"{TITLE} has no such field", "tools.strict", same=(False,)),

@@ -12,7 +12,7 @@ from bardo.catalog.fragments import merge_fields
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects.ollama.wire import NAME, SAMPLING, TITLE, write_call
 from bardo.dialects.shared.control_fields import encode_sampling
-from bardo.dialects.shared.declaration import Declaration, limitations
+from bardo.dialects.shared.declaration import Declaration, limitations, sampling_fields
 from bardo.dialects.shared.json_values import INVALID_JSON, JsonObject, is_object
 from bardo.dialects.shared.losses import Losses
 from bardo.dialects.shared.tools import write_tool
@@ -31,16 +31,8 @@ from bardo.values.request import Control, Message, OutputFormat, Request, Tool, 
 DECLARATION = Declaration(
     dialect=NAME,
     title=TITLE,
-    expresses=frozenset(
-        (
-            "sampling.top_k",
-            "sampling.min_p",
-            "sampling.repetition_penalty",
-            "sampling.frequency_penalty",
-            "sampling.presence_penalty",
-            "sampling.seed",
-        )
-    ),
+    names_results=True,
+    expresses=frozenset(sampling_fields(SAMPLING)),
     lacks={
         **limitations("Ollama takes text and pictures", "document"),
         **limitations("Ollama answers once", "choices", sent=1),

@@ -16,7 +16,7 @@ from bardo.catalog.rows import ProviderRow, Quirks, ReplayForm
 from bardo.dialects.openai_chat.thinking import FORMAT, replay_blocks, replay_details
 from bardo.dialects.openai_chat.wire import DEVELOPER, GEMINI, NAME, encode_states, merge_extra
 from bardo.dialects.shared.control_fields import OPENAI_SAMPLING, encode_sampling, with_own_words
-from bardo.dialects.shared.declaration import Declaration, limitations
+from bardo.dialects.shared.declaration import Declaration, limitations, sampling_fields
 from bardo.dialects.shared.history_repair import BETWEEN
 from bardo.dialects.shared.json_values import NO_SIGNATURE, JsonObject
 from bardo.dialects.shared.losses import Losses
@@ -55,12 +55,7 @@ DECLARATION = Declaration(
             "document",
             "document.source",
             "document.name",
-            "sampling.top_k",
-            "sampling.min_p",
-            "sampling.repetition_penalty",
-            "sampling.frequency_penalty",
-            "sampling.presence_penalty",
-            "sampling.seed",
+            *sampling_fields(OPENAI_SAMPLING),
         )
     ),
     lacks={**limitations("Chat Completions does not tell a failed tool from another", "tool_result.is_error")},

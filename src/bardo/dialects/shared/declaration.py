@@ -7,7 +7,7 @@ field, event, count or reason to finish that a dialect does not name fails `test
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache, cached_property
 from typing import NamedTuple
 
@@ -97,7 +97,7 @@ NOT_DECLARED: dict[str, str] = {
     "tool_call.name": "part of every call",
     "tool_call.arguments": "part of every call",
     "tool_result.call_id": "part of every result",
-    "tool_result.name": "the call that is answered names the tool",
+    "tool_result.name": "the call that is answered names the tool; another name is reported",
     "tool_result.content": "what the block is",
 }
 """The fields that no dialect declares, and why."""
@@ -156,7 +156,7 @@ class Declaration(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True
     `title` is what people call the dialect. `own_format` is the format of opaque state that it takes back, or None if it takes none;
     `reasoning_why` says why reasoning in any other format is lost. Requests of a dialect in `also_speaks` have its own fields too.
     `markers` are fields of blocks and tools that other dialects have by the same name, and how many of each a request may hold.
-    `needs_turn`: a request that is only of the system is refused.
+    `needs_turn`: a request that is only of the system is refused. `names_results`: results say the names of their tools themselves.
     """
 
     dialect: str
@@ -169,6 +169,7 @@ class Declaration(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True
     also_speaks: frozenset[str] = frozenset()
     markers: Mapping[str, int] = msgspec.field(default_factory=dict)
     needs_turn: bool = False
+    names_results: bool = False
 
     @cached_property
     def speaks(self) -> frozenset[str]:
@@ -231,6 +232,13 @@ def reported_name(name: str) -> str:
 def limitations(why: str, *names: str, sent: object = None, same: tuple[object, ...] = ()) -> dict[str, Limitation]:
     """Return these fields as lacking for one reason."""
     return dict.fromkeys(names, Limitation(why, sent, same))
+
+
+def sampling_fields(names: Iterable[str], *, others: bool = False) -> list[str]:
+    """Return the parameters of sampling among these, or the `others`, without those that all dialects have."""
+    known = {*names}
+    fields = [f"sampling.{name}" for name in Sampling.__struct_fields__ if (name in known) is not others]
+    return [name for name in fields if name not in COMMON]
 
 
 EVENTS: dict[type, str] = {

@@ -250,6 +250,13 @@ def report_message_lacks(facts: HistoryFacts, losses: Losses, *, own: bool) -> N
     """
     declaration = losses.declaration
     checks = declaration.own_checks if own else declaration.foreign_checks
+    if facts.results and not (own or declaration.names_results):
+        calls = {call.id: call.name for call in facts.calls}
+        names = {(call.id, call.name) for call in facts.calls}
+        for result in facts.results:
+            if result.name and result.call_id in calls and (result.call_id, result.name) not in names:
+                why = f"{declaration.title} names the tool in the call alone"
+                losses.lose_each("tool_result.name", result.name, why, sent=calls[result.call_id])
     if _holds_no_lack(facts, checks):
         return
 
