@@ -45,3 +45,17 @@ def test_what_nobody_accepted_is_left() -> None:
 
 def test_an_sdk_that_is_not_installed_is_not_asked() -> None:
     assert check_facts.words_at(check_facts.Place("x", "model", "no_such_sdk.types", "Model")) is None
+
+
+def test_a_struct_is_known_by_the_literal_of_its_type_in_the_sdk(monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = check_facts.Struct("anthropic_messages", "Text", "anthropic.types", ("ToolUseBlockParam",))
+    monkeypatch.setattr(check_facts, "STRUCTS", (wrong,))
+    found = {one.word for one in check_facts.differences() if one.kind == "tag"}
+    assert found == {"Text.text", "Text.tool_use"}
+
+
+def test_a_struct_that_no_type_is_compared_with_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = tuple(one for one in check_facts.STRUCTS if (one.sdk, one.struct) != ("ollama", "Message"))
+    monkeypatch.setattr(check_facts, "STRUCTS", kept)
+    found = check_facts.left(check_facts.differences(), check_facts.accepted())
+    assert found == [Difference("ollama", "struct not compared", "Message")]

@@ -2,9 +2,10 @@
 
     python tools/check_facts.py
 
-Each SDK names model ids, efforts, operations, reasons to end, stream events, usage fields and betas. Printed is what bardo does not know or
-says otherwise, without what `accepted_differences.toml` accepts. An SDK that is not installed is not asked. Ends with 1 where anything is
-left, and where an accepted difference is none any more.
+Each SDK names model ids, efforts, operations, reasons to end, stream events, usage fields and betas, and of each object its fields and the
+literal by which it is known. Printed is what bardo does not know or says otherwise, and structs that nobody compares, without what
+`accepted_differences.toml` accepts. An SDK that is not installed is not asked. Ends with 1 where anything is left, and where an accepted
+difference is none any more.
 """
 
 from __future__ import annotations
@@ -153,6 +154,10 @@ STRUCTS = (
     Struct("anthropic_messages", "RedactedThinking", _ANTHROPIC, ("RedactedThinkingBlockParam",)),
     Struct("anthropic_messages", "ToolUse", _ANTHROPIC, ("ToolUseBlockParam",)),
     Struct("anthropic_messages", "ToolResult", _ANTHROPIC, ("ToolResultBlockParam",)),
+    Struct(
+        "anthropic_messages", "Message", f"{_ANTHROPIC}.message_param",
+        ("UserMessageParam", "AssistantMessageParam", "SystemMessageParam"),
+    ),
     Struct("anthropic_messages", "Tool", _ANTHROPIC, ("ToolParam",)),
     Struct(
         "anthropic_messages", "ToolChoice", _ANTHROPIC,
@@ -199,6 +204,13 @@ STRUCTS = (
         ("ChatCompletionMessageFunctionToolCallParam", "ChatCompletionMessageCustomToolCallParam"),
     ),
     Struct("openai_chat", "Request", f"{_OPENAI}.completion_create_params", ("CompletionCreateParamsStreaming",)),
+    Struct("openai_chat", "ImageUrl", f"{_OPENAI}.chat_completion_content_part_image_param", ("ImageURL",)),
+    Struct("openai_chat", "File", f"{_OPENAI}.chat_completion_content_part_param", ("File",)),
+    Struct("openai_chat", "FileData", f"{_OPENAI}.chat_completion_content_part_param", ("FileFile",)),
+    Struct("openai_chat", "Function", f"{_OPENAI}.chat_completion_message_function_tool_call_param", ("Function",)),
+    Struct("openai_chat", "Custom", f"{_OPENAI}.chat_completion_message_custom_tool_call_param", ("Custom",)),
+    Struct("openai_chat", "OlderCall", f"{_OPENAI}.chat_completion_assistant_message_param", ("FunctionCall",)),
+    Struct("openai_chat", "ReplyCustom", f"{_OPENAI}.chat_completion_message_custom_tool_call", ("Custom",)),
     Struct("openai_chat", "FunctionTool", _OPENAI, ("ChatCompletionFunctionToolParam",)),
     Struct("openai_chat", "FunctionDefinition", "openai.types.shared_params", ("FunctionDefinition",)),
     Struct("openai_chat", "ChosenFunction", f"{_OPENAI}.chat_completion_named_tool_choice_param", ("Function",)),
@@ -268,17 +280,23 @@ STRUCTS = (
     Struct("cohere", "ResponseFormat", "cohere.types", ("JsonObjectResponseFormatV2",)),
     Struct("cohere", "Piece", "cohere.types", ("ChatContentDeltaEventDeltaMessageContent",)),
     Struct("cohere", "Answer", "cohere.types", ("AssistantMessageResponse",)),
-    Struct("cohere", "MessageStart", "cohere.types", ("ChatMessageStartEvent",)),
-    Struct("cohere", "ContentStart", "cohere.types", ("ChatContentStartEvent",)),
-    Struct("cohere", "ContentDelta", "cohere.types", ("ChatContentDeltaEvent",)),
-    Struct("cohere", "ContentEnd", "cohere.types", ("ChatContentEndEvent",)),
-    Struct("cohere", "ToolPlanDelta", "cohere.types", ("ChatToolPlanDeltaEvent",)),
-    Struct("cohere", "ToolCallStart", "cohere.types", ("ChatToolCallStartEvent",)),
-    Struct("cohere", "ToolCallDelta", "cohere.types", ("ChatToolCallDeltaEvent",)),
-    Struct("cohere", "ToolCallEnd", "cohere.types", ("ChatToolCallEndEvent",)),
-    Struct("cohere", "CitationStart", "cohere.types", ("CitationStartEvent",)),
-    Struct("cohere", "CitationEnd", "cohere.types", ("CitationEndEvent",)),
-    Struct("cohere", "MessageEnd", "cohere.types", ("ChatMessageEndEvent",)),
+    Struct("cohere", "MessageStart", "cohere", ("MessageStartV2ChatStreamResponse",)),
+    Struct("cohere", "ContentStart", "cohere", ("ContentStartV2ChatStreamResponse",)),
+    Struct("cohere", "ContentDelta", "cohere", ("ContentDeltaV2ChatStreamResponse",)),
+    Struct("cohere", "ContentEnd", "cohere", ("ContentEndV2ChatStreamResponse",)),
+    Struct("cohere", "ToolPlanDelta", "cohere", ("ToolPlanDeltaV2ChatStreamResponse",)),
+    Struct("cohere", "ToolCallStart", "cohere", ("ToolCallStartV2ChatStreamResponse",)),
+    Struct("cohere", "ToolCallDelta", "cohere", ("ToolCallDeltaV2ChatStreamResponse",)),
+    Struct("cohere", "ToolCallEnd", "cohere", ("ToolCallEndV2ChatStreamResponse",)),
+    Struct("cohere", "CitationStart", "cohere", ("CitationStartV2ChatStreamResponse",)),
+    Struct("cohere", "CitationEnd", "cohere", ("CitationEndV2ChatStreamResponse",)),
+    Struct("cohere", "MessageEnd", "cohere", ("MessageEndV2ChatStreamResponse",)),
+    Struct("cohere", "Reply", "cohere", ("V2ChatResponse",)),
+    Struct("cohere", "Delta", "cohere.types", ("ChatMessageStartEventDelta",)),
+    Struct("cohere", "ContentAnswer", "cohere.types", ("ChatContentStartEventDeltaMessage",)),
+    Struct("cohere", "CallAnswer", "cohere.types", ("ChatToolCallStartEventDeltaMessage",)),
+    Struct("cohere", "PlanAnswer", "cohere.types", ("ChatToolPlanDeltaEventDeltaMessage",)),
+    Struct("cohere", "CitationAnswer", "cohere.types", ("CitationStartEventDeltaMessage",)),
     Struct("cohere", "End", "cohere.types", ("ChatMessageEndEventDelta",)),
     Struct("ollama", "Message", "ollama", ("Message",)),
     Struct("ollama", "Answer", "ollama", ("Message",)),
@@ -289,7 +307,7 @@ STRUCTS = (
     Struct("ollama", "ToolFunction", "ollama", ("Tool.Function",)),
     Struct("ollama", "Options", "ollama", ("Options",)),
     Struct("ollama", "Request", "ollama._types", ("ChatRequest",)),
-    Struct("openai_responses", "InputText", _RESPONSES, ("ResponseInputTextParam", "ResponseOutputTextParam")),
+    Struct("openai_responses", "InputText", _RESPONSES, ("ResponseInputTextParam",)),
     Struct("openai_responses", "Refusal", _RESPONSES, ("ResponseOutputRefusalParam",)),
     Struct("openai_responses", "InputImage", _RESPONSES, ("ResponseInputImageParam",)),
     Struct("openai_responses", "InputFile", _RESPONSES, ("ResponseInputFileParam",)),
@@ -314,6 +332,8 @@ STRUCTS = (
     Struct("openai_responses", "OutputPart", _RESPONSES, ("ResponseOutputText", "ResponseOutputRefusal")),
     Struct("openai_responses", "OutputReasoning", _RESPONSES, ("ResponseReasoningItem",)),
     Struct("openai_responses", "OutputCall", _RESPONSES, ("ResponseFunctionToolCall",)),
+    Struct("openai_responses", "OutputText", _RESPONSES, ("ResponseOutputTextParam",)),
+    Struct("openai_responses", "IncompleteDetails", f"{_RESPONSES}.response", ("IncompleteDetails",)),
     Struct("openai_responses", "OutputResponse", _RESPONSES, ("Response",)),
     Struct("openai_responses", "CreateResponse", f"{_RESPONSES}.response_create_params", ("ResponseCreateParamsStreaming",)),
 )  # fmt: skip
@@ -329,6 +349,7 @@ def _of_structs() -> Iterator[Difference]:
             continue
         kinds = [attrgetter(kind)(module) for kind in one.types]
         yield from _of_struct(one.sdk, one.struct, {name for kind in kinds for name in _fields_of(kind)})
+        yield from _of_tag(one, kinds)
 
 
 def _of_struct(dialect: str, name: str, named: set[str]) -> Iterator[Difference]:
@@ -340,10 +361,28 @@ def _of_struct(dialect: str, name: str, named: set[str]) -> Iterator[Difference]
     yield from (Difference(dialect, "field of bardo's own", f"{name}.{field}") for field in sorted(had - named))
 
 
+def _of_tag(one: Struct, kinds: Iterable[Any]) -> Iterator[Difference]:
+    """Yield the type by which a struct is known where the SDK's types have others, and those of theirs that are not it."""
+    config = getattr(import_module(f"bardo.dialects.{one.sdk}.wire"), one.struct).__struct_config__
+    if config.tag_field is None:
+        return
+    types = [fields[config.tag_field] for kind in kinds if config.tag_field in (fields := _types_of(kind))]
+    words = {word for found in types for word in _words(found)}
+    if words:
+        yield from (Difference(one.sdk, "tag", f"{one.struct}.{word}") for word in sorted(words ^ {config.tag}))
+
+
+def _types_of(kind: Any) -> dict[str, Any]:
+    """Return the types of a type's fields by their names on the wire."""
+    fields = getattr(kind, "model_fields", None)
+    return (
+        get_type_hints(kind) if fields is None else {_wire_name(kind, name): fields[name].annotation for name in fields}
+    )
+
+
 def _fields_of(kind: Any) -> Iterable[str]:
     """Return the names of a type's fields on the wire."""
-    fields = getattr(kind, "model_fields", None)
-    return get_type_hints(kind) if fields is None else [_wire_name(kind, name) for name in fields]
+    return _types_of(kind)
 
 
 RESOURCES = {
@@ -431,6 +470,7 @@ def differences() -> Iterator[Difference]:
         yield from (Difference(sdk, "endpoint", path) for path in endpoints(sdk) if path not in served)
     yield from _of_structs()
     yield from _of_bedrock()
+    yield from _not_compared()
 
 
 SHAPES = {
@@ -442,6 +482,7 @@ SHAPES = {
     "ImageSource": ("ImageSource",),
     "Document": ("DocumentBlock",),
     "DocumentSource": ("DocumentSource",),
+    "CitedPiece": ("CitationGeneratedContent",),
     "CitationsContent": ("CitationsContentBlock",),
     "ToolUse": ("ToolUseBlock",),
     "ToolResult": ("ToolResultBlock",),
@@ -498,6 +539,18 @@ def _of_bedrock() -> Iterator[Difference]:
         yield from (Difference("bedrock", kind, word) for word in missing)
     for name, kinds in SHAPES.items():
         yield from _of_struct("bedrock_converse", name, {field for kind in kinds for field in shapes[kind]["members"]})
+
+
+def _not_compared() -> Iterator[Difference]:
+    """Yield the structs of wire formats that are compared with no type of an SDK."""
+    compared = {(one.sdk, one.struct) for one in STRUCTS} | {("bedrock_converse", name) for name in SHAPES}
+    for dialect in sorted({dialect for dialect, _ in compared}):
+        wire = import_module(f"bardo.dialects.{dialect}.wire")
+        kinds = (one for one in vars(wire).values() if isinstance(one, type) and issubclass(one, msgspec.Struct))
+        names = (kind.__name__ for kind in kinds if kind.__module__ == wire.__name__)
+        yield from (
+            Difference(dialect, "struct not compared", name) for name in names if (dialect, name) not in compared
+        )
 
 
 def _paths(model: dict[str, Any]) -> list[str]:
