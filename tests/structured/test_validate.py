@@ -154,6 +154,7 @@ def test_a_reference_to_an_address_is_not_fetched() -> None:
     assert asked == []
 
 
+@pytest.mark.usefixtures("reused")
 def test_the_same_schema_is_compiled_once_and_a_changed_one_anew() -> None:
     schema: dict[str, Any] = {"type": "integer", "title": "compiled once"}
     first = checker(schema)

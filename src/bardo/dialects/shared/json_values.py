@@ -64,7 +64,7 @@ def take(value: object, kind: type[T] | tuple[type[T], ...], param: str) -> T:
     kinds = kind if isinstance(kind, tuple) else (kind,)
     if type(value) is bool and bool in kinds:
         return value  # type: ignore[return-value]
-    wanted = " or ".join(_NAMES.get(one, one.__name__) for one in kinds)
+    wanted = " or ".join(dict.fromkeys(_NAMES.get(one, one.__name__) for one in kinds))
     raise InvalidRequest(f"{param} must be {wanted}, not {kind_of(value)}", param=param)
 
 
