@@ -9,7 +9,7 @@ import pytest
 
 from bardo.dialects.openai_chat import DIALECT, wire
 from bardo.dialects.openai_chat.completions import decode_completion
-from bardo.dialects.openai_chat.embeddings import decode_request as decode_embeddings
+from bardo.dialects.openai_chat.operations import decode_request as decode_embeddings
 from bardo.dialects.openai_chat.request_out import DECLARATION, encode_body
 from bardo.dialects.shared.losses import Losses
 from bardo.values.blocks import Carried, ImageBlock, TextBlock, ToolCallBlock, ToolResultBlock, UnknownBlock

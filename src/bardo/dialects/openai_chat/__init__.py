@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from bardo.catalog.rows import ProviderRow
-from bardo.dialects.openai_chat.embeddings import EMBEDDINGS
 from bardo.dialects.openai_chat.errors import decode_error, encode_error
+from bardo.dialects.openai_chat.operations import EMBEDDINGS, MODELS
 from bardo.dialects.openai_chat.reply_in import ChatDecoder
 from bardo.dialects.openai_chat.reply_out import ChatEncoder, encode_partial, encode_response
 from bardo.dialects.openai_chat.request_in import decode_request, with_plain_choice
@@ -14,21 +12,7 @@ from bardo.dialects.openai_chat.request_out import DECLARATION, differs, encode_
 from bardo.dialects.openai_chat.wire import FRAMING, NAME, USUAL, WITHIN
 from bardo.dialects.shared.content_forms import CHAT_PICTURES, annotations_form, openai_logprobs
 from bardo.dialects.shared.declaration import ReplyDeclaration, limitations
-from bardo.dialects.shared.dialect import Dialect, ModelsForm, route_fields
-from bardo.dialects.shared.json_values import JsonObject, encode_json
-from bardo.values.operations import ModelInfo
-
-
-def _model(model: ModelInfo) -> JsonObject:
-    # When a model was made is not known: 0 is what servers of local models say too.
-    return {"id": model.id, "object": "model", "created": 0, "owned_by": model.provider, **route_fields(model)}
-
-
-def _list(models: Sequence[ModelInfo]) -> bytes:
-    return encode_json({"object": "list", "data": [_model(model) for model in models]})
-
-
-MODELS = ModelsForm(encode_list=lambda models, _: _list(models), encode_model=lambda model: encode_json(_model(model)))
+from bardo.dialects.shared.dialect import Dialect
 
 
 def _open_decoder(row: ProviderRow) -> ChatDecoder:

@@ -1,19 +1,19 @@
-"""OpenAI's `POST /v1/embeddings`, and that of the many servers compatible with it."""
+"""What OpenAI's servers, and the many compatible with them, do beside replies: embed at `POST /v1/embeddings`, and list models."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-import msgspec
+from collections.abc import Mapping, Sequence
 
 from bardo.catalog.rows import EmbedEndpoint
 from bardo.dialects.openai_chat.wire import NAME, Embedding
 from bardo.dialects.shared.dialect import (
     EmbeddingForm,
+    ModelsForm,
     count_field,
     lost_fields,
     numbers,
     own_body,
+    route_fields,
     whole_number,
     with_bardo,
 )
@@ -28,13 +28,14 @@ from bardo.dialects.shared.json_values import (
     write_json,
 )
 from bardo.dialects.shared.options import read_options
-from bardo.dialects.shared.structs import OTHERS, read
+from bardo.dialects.shared.structs import names_of, read
 from bardo.values.degradation import Degradation
 from bardo.values.errors import InvalidRequest, Unsupported
 from bardo.values.operations import (
     Embeddings,
     EmbedInput,
     EmbedRequest,
+    ModelInfo,
     NativeInput,
     Task,
     Vector,
@@ -44,7 +45,7 @@ from bardo.values.operations import (
 from bardo.values.usage import Usage
 from bardo.values.wire import Arrival, WireRequest
 
-_READ = {field.encode_name for field in msgspec.structs.fields(Embedding)} - {*Embedding.CARRIED, OTHERS}
+_READ = names_of(Embedding)
 _INPUT = "input must be a text, a list of texts, a list of tokens, or a list of such lists"
 # The field that hosts of other makers' models (NVIDIA, Voyage, Cohere's compatible route) have, with the words they use.
 _TASKS: dict[str, Task] = {
@@ -176,3 +177,15 @@ EMBEDDINGS = EmbeddingForm(
     decode_request=decode_request,
     encode_reply=encode_reply,
 )
+
+
+def _model(model: ModelInfo) -> JsonObject:
+    # When a model was made is not known: 0 is what servers of local models say too.
+    return {"id": model.id, "object": "model", "created": 0, "owned_by": model.provider, **route_fields(model)}
+
+
+def _list(models: Sequence[ModelInfo]) -> bytes:
+    return encode_json({"object": "list", "data": [_model(model) for model in models]})
+
+
+MODELS = ModelsForm(encode_list=lambda models, _: _list(models), encode_model=lambda model: encode_json(_model(model)))
