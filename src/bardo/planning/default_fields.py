@@ -6,7 +6,7 @@ byte stays as it is. What bardo writes itself is refused when the configuration 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from math import isfinite
 from typing import Any
@@ -49,12 +49,9 @@ def with_default_fields(
     """
     fields, lost = _fields_of(target, options)
     if for_vectors:
-        required = target.provider.required_body
-        if required is None:
-            required = builtin_field_refusals().required_for_vectors
-        lost, given = (), [one for one in leaves(fields) if any(_is_within(one[0], path) for path in required)]
+        lost, required = (), _required_leaves(fields, target, builtin_field_refusals().required_for_vectors)
         fields = {}
-        for path, value in given:
+        for path, value in required:
             fields = merge_fields(fields, nested(path, value))
     if not fields:
         return wire, lost
@@ -89,21 +86,16 @@ def without_refused_defaults(
     `lost` are the fields that a provider refuses. The value of one that the operator added is told to nobody, and it is no loss of the
     client's.
     """
+    added = _added_names(defaults)
     own: list[Degradation] = []
     refused: list[Degradation] = []
-    for one in lost:
-        if any(
-            _is_within(told.what, one.what) or _is_within(one.what, told.what)
-            for told in defaults
-            if told.why == _ADDED
-        ):
-            refused.append(
-                Degradation(one.what, sent=None, why="the provider refuses this default field of the operator")
-            )
+    for loss in lost:
+        if any(_is_within(name, loss.what) or _is_within(loss.what, name) for name in added):
+            why = "the provider refuses this default field of the operator"
+            refused.append(Degradation(loss.what, sent=None, why=why))
         else:
-            own.append(one)
-    paths = [one.what for one in refused]
-    sent = [told for told in defaults if not any(_is_within(told.what, path) for path in paths)]
+            own.append(loss)
+    sent = [default for default in defaults if not any(_is_within(default.what, loss.what) for loss in refused)]
     return tuple(own), (*sent, *refused)
 
 
@@ -114,18 +106,17 @@ def required_default(path: str, defaults: Iterable[Degradation], target: Target,
 
 
 def required_defaults(defaults: Iterable[Degradation], target: Target, options: BardoOptions) -> list[str]:
-    """Return those of the default fields without which a target is not asked. `defaults` are what is told of the fields that were added.
+    """Return those of the default fields without which a target is not asked. `defaults` are what is told of the fields that were added."""
+    added = _added_names(defaults)
+    fields = _fields_of(target, options)[0] if added else {}
+    required = _required_leaves(fields, target, builtin_field_refusals().required_defaults)
+    return [path for path, _ in required if any(_is_within(path, name) for name in added)]
 
-    They are the provider's `required_body`, or else those of the catalog.
-    """
-    named = target.provider.required_body
-    required = builtin_field_refusals().required_defaults if named is None else named
-    added = [one.what for one in defaults if one.why == _ADDED]
-    return [
-        leaf
-        for leaf, _ in (leaves(_fields_of(target, options)[0]) if required and added else ())
-        if any(_is_within(leaf, one) for one in required) and any(_is_within(leaf, one) for one in added)
-    ]
+
+def _required_leaves(fields: Mapping[str, Any], target: Target, builtin: Sequence[str]) -> list[tuple[str, Any]]:
+    """Return the paths and values of what a target requires: its provider's `required_body`, or else `builtin`, those of the catalog."""
+    required = builtin if target.provider.required_body is None else target.provider.required_body
+    return [leaf for leaf in leaves(fields) if any(_is_within(leaf[0], path) for path in required)] if required else []
 
 
 def refused_default(leaf: str, target: Target) -> RequiredFieldRefused:
@@ -135,6 +126,10 @@ def refused_default(leaf: str, target: Target) -> RequiredFieldRefused:
         hint="ask another model; the operator can leave the field out, or out of the provider's required_body",
         param=leaf,
     )
+
+
+def _added_names(defaults: Iterable[Degradation]) -> list[str]:
+    return [default.what for default in defaults if default.why == _ADDED]
 
 
 def _is_within(path: str, other: str) -> bool:

@@ -5,32 +5,66 @@ without `alt=sse`, or one object that stands there instead.
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from bardo.streams.frames import MAX_FRAME_BYTES, Frame, OversizedFrame
 
 
-class NdjsonDecoder:
-    """Bytes in, one frame for each line; a blank one has no data. Linear; holds at most one line."""
+class _JsonDecoder(ABC):
+    """What both readers have in common: the bytes of a frame that has not ended, and the limit of them. Linear; holds at most one frame."""
 
     def __init__(self, limit: int = MAX_FRAME_BYTES) -> None:
         self._held = bytearray()
         self._scanned = 0
         self._limit = limit
         self._oversized = False
-        self._told = False
+        self._refused = False
 
     def feed(self, item: bytes) -> Sequence[Frame]:
-        """Return the lines that `item` completes.
+        """Return the frames that `item` completes.
 
-        Raises OversizedFrame where one grows past the limit; lines before it are given first, and the next call raises.
+        Raises OversizedFrame where one grows past the limit; frames before it are given first, and the next call raises.
         """
+        self._held += item
+        frames = [] if self._oversized else self._completed()
+        self._oversized = self._oversized or len(self._held) > self._limit
+        if self._oversized and not frames:
+            raise self._refusal()
+        return frames
+
+    def finish(self) -> Sequence[Frame]:
+        """Return the bytes behind the last frame, which may be a cut one. Raises OversizedFrame where no `feed` did."""
+        if self._oversized and not self._refused:
+            raise self._refusal()
+        rest = bytes(self._held)
+        self._held.clear()
+        self._scanned = 0
+        frame = self._last(rest)
+        return () if frame is None else (frame,)
+
+    @abstractmethod
+    def _completed(self) -> list[Frame]:
+        """Take the complete frames out of the bytes that are held, up to one that is past the limit."""
+
+    @abstractmethod
+    def _last(self, rest: bytes) -> Frame | None:
+        """Return the frame of the bytes that are left at the end."""
+
+    def _refusal(self) -> OversizedFrame:
+        self._refused = True
+        return OversizedFrame(self._limit)
+
+
+class NdjsonDecoder(_JsonDecoder):
+    """Bytes in, one frame for each line; a blank one has no data."""
+
+    def _completed(self) -> list[Frame]:
         held = self._held
-        held += item
         frames: list[Frame] = []
         begin = 0
         end = held.find(b"\n", self._scanned)
-        while end >= 0 and not self._oversized:
+        while end >= 0:
             line = bytes(held[begin : end + 1])
             if len(line) > self._limit:
                 break
@@ -39,21 +73,10 @@ class NdjsonDecoder:
             end = held.find(b"\n", begin)
         del held[:begin]
         self._scanned = len(held)
-        self._oversized = self._oversized or len(held) > self._limit
-        if self._oversized and not frames:
-            self._told = True
-            raise OversizedFrame(self._limit)
         return frames
 
-    def finish(self) -> Sequence[Frame]:
-        """Return a last line without its line end; it may be cut. Raises OversizedFrame where no `feed` did."""
-        if self._oversized and not self._told:
-            self._told = True
-            raise OversizedFrame(self._limit)
-        rest = bytes(self._held)
-        self._held.clear()
-        self._scanned = 0
-        return (Frame(rest.strip(), raw=rest, complete=False),) if rest.strip() else ()
+    def _last(self, rest: bytes) -> Frame | None:
+        return Frame(rest.strip(), raw=rest, complete=False) if rest.strip() else None
 
 
 def encode_ndjson(data: bytes) -> bytes:
@@ -66,61 +89,41 @@ _IN_STRING = re.compile(rb'["\\]')
 _BETWEEN = b" \t\r\n,"
 
 
-class JsonArrayDecoder:
-    """Bytes in, one frame for each element that is an object or an array. Linear; holds at most one element.
+class JsonArrayDecoder(_JsonDecoder):
+    """Bytes in, one frame for each element that is an object or an array.
 
     Elements of other kinds do not occur in these streams; their bytes stay with the next frame's `raw`, and those behind the last
     element come in a frame without data.
     """
 
     def __init__(self, limit: int = MAX_FRAME_BYTES) -> None:
-        self._held = bytearray()
-        self._scanned = 0
+        super().__init__(limit)
         self._depth = 0
         self._outside = 1  # the depth between elements
         self._begin = 0
         self._in_string = False
-        self._limit = limit
-        self._oversized = False
-        self._told = False
 
-    def feed(self, item: bytes) -> Sequence[Frame]:
-        """Return the elements that `item` completes.
-
-        Raises OversizedFrame where one grows past the limit; elements before it are given first, and the next call raises.
-        """
-        self._held += item
+    def _completed(self) -> list[Frame]:
         frames: list[Frame] = []
         used = 0
-        while not self._oversized and (found := self._next_mark()) is not None:
-            end = self._take(*found)
+        while (mark := self._next_mark()) is not None:
+            end = self._take(*mark)
             if end is None:
                 continue
             if end - used > self._limit:
-                self._oversized = True
                 break
             frames.append(Frame(bytes(self._held[self._begin : end]), raw=bytes(self._held[used:end])))
             used = end
         del self._held[:used]
         self._scanned -= used
         self._begin -= used
-        self._oversized = self._oversized or len(self._held) > self._limit
-        if self._oversized and not frames:
-            self._told = True
-            raise OversizedFrame(self._limit)
         return frames
 
-    def finish(self) -> Sequence[Frame]:
-        """Return what was left inside an element that did not end, or behind the last one. Raises OversizedFrame where no `feed` did."""
-        if self._oversized and not self._told:
-            self._told = True
-            raise OversizedFrame(self._limit)
-        rest = bytes(self._held)
-        self._held.clear()
+    def _last(self, rest: bytes) -> Frame | None:
         cut = rest[max(0, self._begin) :].strip(_BETWEEN) if self._depth > self._outside else b""
         if cut:
-            return (Frame(cut, raw=rest, complete=False),)
-        return (Frame(None, raw=rest),) if rest else ()
+            return Frame(cut, raw=rest, complete=False)
+        return Frame(None, raw=rest) if rest else None
 
     def _next_mark(self) -> tuple[int, int] | None:
         """Return the next structural byte and its place, or None if more bytes are needed."""
