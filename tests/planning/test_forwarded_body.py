@@ -14,7 +14,7 @@ from bardo.catalog.load import builtin
 from bardo.dialects import dialect
 from bardo.dialects.shared.states import seal
 from bardo.planning.attempt import Attempt
-from bardo.planning.forwarded import with_fields
+from bardo.planning.forwarded import takes_history, with_fields
 from bardo.planning.planner import plan
 from bardo.planning.route import Provider, Target
 from bardo.values.blocks import Opaque
@@ -358,10 +358,24 @@ def test_a_marked_history_has_its_own_bytes_where_the_model_takes_breakpoints() 
     ids=["attribution", "a path of its own", "a name that is not taken", "a field that is not taken", "sealed state"],
 )
 def test_what_a_provider_does_not_take_as_it_came_is_written_anew(
-    client: str, provider: str, model: str, fields: bytes, turns: bytes, says_more: bool
+    client: str,
+    provider: str,
+    model: str,
+    fields: bytes,
+    turns: bytes,
+    says_more: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     row = builtin().provider(provider)
+    verdicts: list[bool] = []
     assert row is not None
+
+    def takes(*asked: Any) -> bool:
+        verdicts.append(takes_history(*asked))
+        return verdicts[-1]
+
+    monkeypatch.setattr("bardo.planning.planner.takes_history", takes)
+    monkeypatch.setattr("bardo.planning.forwarded.takes_history", takes)
     more = b""
     if says_more:
         more = (
@@ -374,6 +388,8 @@ def test_what_a_provider_does_not_take_as_it_came_is_written_anew(
     assert attempt.written is not None
     anew = dialect(client).encode_request(attempt.written, row)
     assert (attempt.wire.path, attempt.wire.body) == (anew.path, anew.body)
+    # With other names in it, a history that is beside other fields has been written anew already.
+    assert verdicts == [False] or (says_more and not verdicts)
 
 
 def test_a_history_is_sent_whose_first_content_has_no_parts() -> None:
@@ -414,6 +430,25 @@ RESULT = b'{"role":"user",  "content":[{"type":"tool_result","tool_use_id":"t","
             True,
             True,
         ),
+        (
+            [
+                b'{"role":"assistant","content":[%b{"type":"text","text":"b"}]}' % SIGNED,
+                b'{"role":"assistant","content":[%b]}' % USE,
+                RESULT,
+            ],
+            True,
+            True,
+        ),
+        (
+            [b'{"role":"assistant","content":[%b]}' % USE, RESULT, b'{"role":"system","content":"s"}'],
+            False,
+            False,
+        ),
+        (
+            [b'{"role":"assistant","content":[%b]}' % USE, RESULT, b'{"role":"user","content":"b","name":"n"}'],
+            False,
+            False,
+        ),
     ],
     ids=[
         "with its thinking",
@@ -422,6 +457,9 @@ RESULT = b'{"role":"user",  "content":[{"type":"tool_result","tool_use_id":"t","
         "unsigned",
         "behind another message of the model",
         "an earlier turn",
+        "behind thinking in another message of the model",
+        "without, and the system speaks",
+        "without, and a turn with a field of its own follows",
     ],
 )
 def test_a_budget_is_off_where_calls_without_thinking_are_answered(

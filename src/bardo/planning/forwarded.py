@@ -36,34 +36,23 @@ _LONG = 16_384
 _END = re.compile(rb"\s*\}\s*")
 
 
-def as_it_came(
-    planned: ShapePlan,
-    request: Request,
-    row: ProviderRow,
-    shape: RequestShape,
-    facts: HistoryFacts,
-    *,
-    asks_usage: bool,
-) -> WireRequest | None:
-    """Return the client's own body, but for the model's name and the usage that bardo wants to know, or None if it must change.
-
-    `shape` is what the model demands there, `facts` are those of the request's messages. State that bardo sealed for the client is opened
-    before it is sent.
-    """
-    done, body, thinking = planned.controlled, request.body, planned.thinking
-    if body is None or thinking is None or done.request.tool_choice != request.tool_choice:
-        return None
-    raw = done.request.reasoning.raw_fields if done.request.reasoning is not None else {}
+def keeps_fields(planned: ShapePlan, request: Request, row: ProviderRow, facts: HistoryFacts) -> bool:
+    """Whether all that a client's own body says beside its history is what the target is to be told. `facts` are those of its messages."""
+    controlled, body, thinking = planned.controlled, request.body, planned.thinking
+    if body is None or thinking is None or controlled.request.tool_choice != request.tool_choice:
+        return False
+    raw = controlled.request.reasoning.raw_fields if controlled.request.reasoning is not None else {}
     if (thinking or raw) and (merge_fields(body, thinking) != body or merge_fields(thinking, raw) != thinking):
-        # It says other than what is written of thinking.
-        return None
-    if done.plan.system_text or fit_messages(request, done.plan, facts)[0] is not request:
-        return None
-    if not _history_goes_as_it_came(request, row, shape, facts):
-        return None
-    language = dialect(row.dialect)
-    if request.tools and language.tool_losses(request).all:
-        return None
+        return False
+    plan, language = controlled.plan, dialect(row.dialect)
+    if plan.system_text or fit_messages(request, plan, facts)[0] is not request or language.mends(request, row, facts):
+        return False
+    return not (request.tools and language.tool_losses(request).all)
+
+
+def own_body(request: Request, row: ProviderRow, *, asks_usage: bool) -> WireRequest:
+    """Return the client's own body, but for the model's name and the usage that bardo wants to know."""
+    language, body = dialect(row.dialect), request.body or {}
     changes: JsonObject = {"model": request.model} if "model" in body and body["model"] != request.model else {}
     if asks_usage and language.usage_option is not None:
         holder, name = language.usage_option
@@ -83,7 +72,7 @@ def with_history_as_it_came(
     body, language = request.body, dialect(row.dialect)
     if body is None or language.history not in body or written.messages is not request.messages:
         return None
-    if not _history_goes_as_it_came(written, row, shape, facts):
+    if language.mends(written, row, facts) or not takes_history(written, row, shape, facts):
         return None
     form, thoughts = row.quirks.replay, [block for block in facts.blocks if type(block) is ReasoningBlock]
     if form not in ("none", "reasoning_details") and any(block.format != form for block in thoughts):
@@ -93,7 +82,7 @@ def with_history_as_it_came(
     if values.keys() != body.keys():
         return None
     # The system prompt may be a field of its own, which is written of the messages that begin the conversation.
-    count = next((place for place, one in enumerate(request.messages) if one.role != "system"), len(request.messages))
+    count = next((place for place, turn in enumerate(request.messages) if turn.role != "system"), len(request.messages))
     beginning = request.messages[: count + 1]
     if len(beginning) == count or beginning[-1].role != "user" or ToolResultBlock in beginning[-1].kinds:
         return None
@@ -104,15 +93,19 @@ def with_history_as_it_came(
     # Nothing is sent of a beginning that says nothing, and what the system says in the history may be written into a field of its own.
     if not begun or (isinstance(turns, list) and turns[len(begun) - 1].get("role") in ("system", "developer")):
         return None
-    kept = {name: value for name, value in values.items() if name in fields}
+    own = {name: value for name, value in values.items() if name in fields}
     changed = {
         name: value for name, value in fields.items() if name != language.history and value != body.get(name, fields)
     }
-    return WireRequest(path=path, body=encode_json({**kept, **changed}), degraded=losses.all)
+    return WireRequest(path=path, body=encode_json({**own, **changed}), degraded=losses.all)
 
 
-def _history_goes_as_it_came(request: Request, row: ProviderRow, shape: RequestShape, facts: HistoryFacts) -> bool:
-    """Whether the provider takes the history of a client's own body as it is, and its tools by their names."""
+def takes_history(request: Request, row: ProviderRow, shape: RequestShape, facts: HistoryFacts) -> bool:
+    """Whether a provider takes the history of a client's own body as it is, and its tools by their names.
+
+    `shape` is what the model demands there. State that bardo sealed for the client is opened before it is sent. What is left out of the
+    fields of a request only makes this stricter.
+    """
     body, parts = request.body or {}, facts.parts
     return not (
         (request.attribution and row.attribution != "whole")
@@ -129,7 +122,6 @@ def _history_goes_as_it_came(request: Request, row: ProviderRow, shape: RequestS
             )
         )
         or holds_seal(request)
-        or dialect(row.dialect).mends(request, row, facts)
     )
 
 
@@ -228,28 +220,24 @@ _VALUE = re.compile(r"[!-~](?:[ -~]{0,126}[!-~])?")
 
 def passed_headers(headers: Mapping[str, str], secrets: Secrets = NO_SECRETS) -> PassedHeaders:
     """Return the headers that a client gets too, names of `headers` in lower case; without those that name a secret, or say too much."""
-    passed = []
-    for name, value in headers.items():
-        if (name.startswith(_LIMITS) and name != _TURN_STATE) or name == _SHOULD_RETRY:
-            passed.append((name, value))
+    passed = [
+        (name, value)
+        for name, value in headers.items()
+        if (name.startswith(_LIMITS) and name != _TURN_STATE) or name == _SHOULD_RETRY
+    ]
     if not passed and _ID_NAMES.isdisjoint(headers):
         return ()
     del passed[_MOST:]
-    for name in _IDS:
-        if found := headers.get(name):
-            passed.append((UPSTREAM_ID, found))
-            break
-    sound: list[tuple[str, str]] = []
-    for name, value in passed:
-        if _NAME.fullmatch(name.lower()) is not None and _VALUE.fullmatch(value) is not None:
-            sound.append((name, value))
-    told = "\n".join([value for _, value in sound])
-    if secrets.in_text(told) == told:
+    if request_id := next((headers[name] for name in _IDS if headers.get(name)), ""):
+        passed.append((UPSTREAM_ID, request_id))
+    sound = [(name, value) for name, value in passed if _NAME.fullmatch(name.lower()) and _VALUE.fullmatch(value)]
+    values = "\n".join([value for _, value in sound])
+    if secrets.in_text(values) == values:
         return tuple(sound)
-    return tuple([one for one in sound if secrets.in_text(one[1]) == one[1]])
+    return tuple([(name, value) for name, value in sound if secrets.in_text(value) == value])
 
 
 def without_limits(headers: list[tuple[str, str]], *, keeps_login: bool = False) -> list[tuple[str, str]]:
     """Return headers without a provider's limits, for a client whose key has limits of its own; `keeps_login`: with those of its login."""
     kept = _LIMITS_OF_LOGIN if keeps_login else ()
-    return [one for one in headers if not (name := one[0].lower()).startswith(_LIMITS) or name.startswith(kept)]
+    return [item for item in headers if not (name := item[0].lower()).startswith(_LIMITS) or name.startswith(kept)]

@@ -20,7 +20,7 @@ from bardo.dialects.shared.history_repair import refuse_repairs
 from bardo.dialects.shared.media import sound_of, takes_sound
 from bardo.planning.attempt import Attempt
 from bardo.planning.default_fields import required_default, with_default_fields, without_refused_defaults
-from bardo.planning.forwarded import as_it_came, with_history_as_it_came
+from bardo.planning.forwarded import keeps_fields, own_body, takes_history, with_history_as_it_came
 from bardo.planning.hosted_search import SearchPlan, with_search
 from bardo.planning.kept_budget import BudgetPlan, budget_to_keep, with_fields, without_loss, without_thinking
 from bardo.planning.knowledge import BUILTIN, Knowledge, Lesson, RefusedThinking, TargetFacts
@@ -32,7 +32,14 @@ from bardo.planning.route import RouteRecord, Target
 from bardo.planning.search_budget import within_budget, within_money
 from bardo.planning.text_formats import PLAIN
 from bardo.planning.tool_search import ToolSearchPlan, with_tool_search
-from bardo.planning.tools import with_written_names, with_written_schemas, written_tool_names, written_tool_schemas
+from bardo.planning.tools import (
+    WrittenToolNames,
+    WrittenTools,
+    with_written_names,
+    with_written_schemas,
+    written_tool_names,
+    written_tool_schemas,
+)
 from bardo.planning.typed_answer import AnswerPlan, answer_plan
 from bardo.reasoning.control import untold
 from bardo.reasoning.replay import (
@@ -55,7 +62,7 @@ from bardo.structured.modes import Form
 from bardo.values.blocks import Block, DocumentBlock, ImageBlock, Origin, ToolResultBlock, UnknownBlock
 from bardo.values.degradation import UNLISTED, Degradation, distinct
 from bardo.values.errors import Unsupported, UpstreamRefused
-from bardo.values.request import TRACE_HEADERS, Message, Request, Tool, ToolChoice, facts_of
+from bardo.values.request import TRACE_HEADERS, HistoryFacts, Message, Request, Tool, ToolChoice, facts_of
 from bardo.values.wire import WireRequest
 
 ALL = "*"
@@ -410,16 +417,15 @@ def attempt_of(decision: Decision, teaches: tuple[Lesson, ...] = ()) -> Attempt:
     target, row = draft.target, draft.target.provider.row
     done = planned.controlled
     shape = shape_at(row, asked.model)
-    schemas, names, naming = None, None, shape.tool_names
+    schemas, names = None, None
     if asked.tools:
         schemas = written_tool_schemas(asked.tools, shape)
         asked = with_written_schemas(asked, schemas)
-        names = written_tool_names(asked.tools, naming)
+        names = written_tool_names(asked.tools, shape.tool_names)
     formats = planned.formats
     if formats is not PLAIN:
         formats = formats.with_tools(asked.tools if names is None else names.tools, target.model)
-    kept: BudgetPlan | None = None
-    words = draft.knowledge.kept_budgets
+    kept, words = None, draft.knowledge.kept_budgets
     if words is not None and decision.answer is None and draft.search is None:
         kept = budget_to_keep(decision.shaped, done.plan, row, planned.formats, words)
     if kept is not None:
@@ -441,26 +447,12 @@ def attempt_of(decision: Decision, teaches: tuple[Lesson, ...] = ()) -> Attempt:
     )
     withhold = forward and asked.stream and not asked.stream_usage and row.quirks.stream_usage
     facts = facts_of(asked.messages)
-    wire = as_it_came(planned, asked, row, shape, facts, asks_usage=withhold) if forward else None
-    refitted: tuple[Degradation, ...] = ()
-    written: Request | None = None
-    if wire is None:
-        written, refitted = done.with_content(asked, facts)
-        chosen = decision.shaped.tool_choice
-        if schemas is not None and chosen is not None and (chosen.name in schemas.left_out or not asked.tools):
-            written = msgspec.structs.replace(written, tool_choice=None)
-            why = "the tool that was chosen is left out"
-            refitted = (*refitted, Degradation("tool_choice", asked=chosen.name or chosen.mode, sent=None, why=why))
-        written = with_written_names(written, names, naming, facts)
-        wire = with_history_as_it_came(written, asked, row, shape, facts) if forward else None
-        if wire is None:
-            wire = dialect(row.dialect).encode_request(written, row, facts)
+    wire, written, refitted = _written(decision, asked, schemas, names, facts, forward=forward, withhold=withhold)
     wire, hints = in_place_of_markers(wire, asked, target, draft.knowledge)
     # A search that no budget has room for is not sent.
     unsearched: tuple[Degradation, ...] = ()
-    if draft.request.options.search_limits:
-        limits, cost = draft.request.options.search_limits, draft.knowledge.searches_cost
-        wire, unsearched = within_money(wire, target, limits, cost)
+    if limits := draft.request.options.search_limits:
+        wire, unsearched = within_money(wire, target, limits, draft.knowledge.searches_cost)
     if not unsearched and row.searches_per_day is not None:
         wire, unsearched = within_budget(wire, target, draft.knowledge.searches_today(target.provider.id))
     defaults: tuple[Degradation, ...] = ()
@@ -510,6 +502,39 @@ def attempt_of(decision: Decision, teaches: tuple[Lesson, ...] = ()) -> Attempt:
         history=draft.history,
         degraded=distinct(degraded) if degraded else degraded,
     )
+
+
+def _written(
+    decision: Decision,
+    asked: Request,
+    schemas: WrittenTools | None,
+    names: WrittenToolNames | None,
+    facts: HistoryFacts,
+    *,
+    forward: bool,
+    withhold: bool,
+) -> tuple[WireRequest, Request | None, tuple[Degradation, ...]]:
+    """Return the HTTP request, the Request that it was written of, and what that one lost.
+
+    `asked` has the schemas that are sent, `facts` are those of its messages. With `forward`, the provider gets the client's own body, of
+    which nothing is written (None), or else its history, where it takes them.
+    """
+    row, controlled = decision.draft.target.provider.row, decision.planned.controlled
+    shape = shape_at(row, asked.model)
+    may_keep_history = forward
+    if forward and keeps_fields(decision.planned, asked, row, facts):
+        may_keep_history = takes_history(asked, row, shape, facts)
+        if may_keep_history:
+            return own_body(asked, row, asks_usage=withhold), None, ()
+    written, refitted = controlled.with_content(asked, facts)
+    chosen = decision.shaped.tool_choice
+    if schemas is not None and chosen is not None and (chosen.name in schemas.left_out or not asked.tools):
+        written = msgspec.structs.replace(written, tool_choice=None)
+        why = "the tool that was chosen is left out"
+        refitted = (*refitted, Degradation("tool_choice", asked=chosen.name or chosen.mode, sent=None, why=why))
+    written = with_written_names(written, names, shape.tool_names, facts)
+    wire = with_history_as_it_came(written, asked, row, shape, facts) if may_keep_history else None
+    return wire or dialect(row.dialect).encode_request(written, row, facts), written, refitted
 
 
 def lost_before_writing(decision: Decision) -> tuple[Degradation, ...]:
@@ -572,9 +597,7 @@ def _with_turns(attempt: Attempt, request: Request, turns: Sequence[Message], kn
 
 def with_own_headers(wire: WireRequest, request: Request, spoken: str) -> WireRequest:
     """Return the wire request with the client's dialect headers, where the provider speaks that dialect, and those of a trace."""
-    program: dict[str, str] = {}
-    if request.client_headers:
-        program = {name: one for name, one in request.client_headers.items() if name not in unsent_headers()}
+    program = {name: value for name, value in request.client_headers.items() if name not in unsent_headers()}
     if request.dialect == spoken:
         own = {**program, **request.headers}
     elif not program:

@@ -32,6 +32,7 @@ from bardo.dialects.shared.json_values import INVALID_JSON, JsonObject, input_of
 from bardo.dialects.shared.losses import Losses
 from bardo.dialects.shared.media import PDF, data_of, text_of
 from bardo.dialects.shared.tools import no_arguments
+from bardo.dialects.shared.turns import answers_without_thinking
 from bardo.values.blocks import (
     Block,
     DocumentBlock,
@@ -107,7 +108,12 @@ def encode_body(request: Request, row: ProviderRow, losses: Losses) -> JsonObjec
     }
     if shape := _output_format(request, losses):
         body = merge_fields(body, {"output_config": shape})
-    return merge_fields(body, encode_control(request, losses, lacks_thinking=_lacks_thinking(turns)))
+    lacks_thinking = answers_without_thinking(
+        (turn.role, types[0] in ("thinking", "redacted_thinking"), "tool_result" in types)
+        for turn in reversed(turns)
+        if (types := [block.get("type") for block in turn.blocks])
+    )
+    return merge_fields(body, encode_control(request, losses, lacks_thinking=lacks_thinking))
 
 
 class _Turn:
@@ -279,8 +285,7 @@ def _document(block: DocumentBlock, losses: Losses) -> list[Written]:
 
 
 def _thinking(block: ReasoningBlock, losses: Losses) -> Sequence[Written]:
-    # Hosts that pass Claude's thinking on (OpenRouter, Snowflake) give it an id, for which Anthropic has no place.
-    own = [state for state in block.opaque if state.format == FORMAT and state.kind != "id"]
+    own = [*filter(SIGNED_BLOCKS.is_own, block.opaque)]
     if not own:
         losses.lose_reasoning(block.opaque[0].format if block.opaque else "")
         return ()
@@ -374,30 +379,17 @@ def _binds_schemas(model: str) -> bool:
     return dialect_models(NAME, model).binds_schemas
 
 
-def _lacks_thinking(turns: Sequence[_Turn]) -> bool:
-    """Whether the tools that are being answered were called in a turn that does not begin with thinking."""
-    if len(turns) < 2 or turns[-2].role != "assistant":
-        return False
-    first = turns[-2].blocks[:1]
-    begins = first and first[0].get("type") in ("thinking", "redacted_thinking")
-    return not begins and any(block.get("type") == "tool_result" for block in turns[-1].blocks)
-
-
 def yields_to_calls(request: Request) -> bool:
     """Whether thinking within a budget may be off because tools are answered that were called without it, as the messages are."""
-    if "budget_tokens" not in (control_fields(request).get("thinking") or ()):
-        return False
-    answers = False
-    for place in reversed(range(len(request.messages))):
-        message = request.messages[place]
-        if message.role == "assistant":
-            first = message.blocks[0] if message.blocks else None
-            begins = (
-                isinstance(first, ReasoningBlock) and first.opaque and request.messages[place - 1].role != "assistant"
-            )
-            return answers and not begins
-        answers = answers or ToolResultBlock in message.kinds
-    return False
+    return "budget_tokens" in (control_fields(request).get("thinking") or ()) and answers_without_thinking(
+        (
+            message.role,
+            type(first := message.blocks[0]) is ReasoningBlock and any(map(SIGNED_BLOCKS.is_own, first.opaque)),
+            ToolResultBlock in message.kinds,
+        )
+        for message in reversed(request.messages)
+        if message.blocks
+    )
 
 
 def encode_control(request: Request, losses: Losses, *, lacks_thinking: bool = False) -> JsonObject:

@@ -99,9 +99,10 @@ def encode_body(request: Request, row: ProviderRow, losses: Losses) -> JsonObjec
     top_k = {} if request.sampling.top_k is None or request.dialect != NAME else {"top_k": request.sampling.top_k}
     sampling = {"inferenceConfig": {**limit, **encode_sampling(request.sampling, SAMPLING)}, ADDITIONAL: top_k}
     body = merge_fields(merge_fields(body, sampling), {"outputConfig": _output_format(request.output_format, losses)})
-    # Such a turn is refused together with a budget for thinking.
     lacks_thinking = answers_without_thinking(
-        turns, is_result=lambda block: "toolResult" in block, is_thinking=lambda block: FIELD in block
+        (turn["role"], FIELD in content[0], any("toolResult" in block for block in content))
+        for turn in reversed(turns)
+        if (content := turn["content"])
     )
     body = merge_fields(body, encode_control(request, losses, lacks_thinking=lacks_thinking))
     return {
@@ -256,7 +257,7 @@ class _MessageWriter:
 
     def _thinking(self, block: ReasoningBlock) -> list[JsonObject]:
         losses = self._losses
-        own = [state for state in block.opaque if state.format == FORMAT and state.kind != "id"]
+        own = [*filter(SIGNED_BLOCKS.is_own, block.opaque)]
         if own and not self._needs_signatures and any(state.kind == "signature" for state in own):
             losses.lose_reasoning(FORMAT, "thinking that Claude signed is not for another model")
             return []

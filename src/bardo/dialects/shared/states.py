@@ -124,14 +124,17 @@ class SignedBlocks(msgspec.Struct, frozen=True):
         states = tuple(state for state in sealed if state.format != _OWNER)
         return RedactedState(states, owners[0] if owners else None)
 
+    def is_own(self, state: Opaque) -> bool:
+        """Whether a state is the provider's. An id is not: hosts that pass Claude's thinking on give it one (Snowflake, OpenRouter)."""
+        return state.format == self.format and state.kind != "id"
+
     def sign(self, states: Sequence[Opaque]) -> SignedThinking:
         """Return where the states of one stretch of thinking are written."""
         signatures: list[str] = []
         behind: list[JsonObject] = []
         foreign: list[Opaque] = []
         for state in states:
-            # An id is not the provider's: hosts that pass Claude's thinking on give it one (Snowflake, OpenRouter).
-            if state.format != self.format or state.kind == "id":
+            if not self.is_own(state):
                 foreign.append(state)
             elif state.kind == "signature":
                 signatures.append(state.data)

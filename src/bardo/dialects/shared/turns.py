@@ -6,7 +6,7 @@ become words; of cache markers the last are kept where a provider takes few.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -53,26 +53,21 @@ def _without_role(carried: Carried | None) -> Carried | None:
     return Carried(carried.dialect, fields) if fields else None
 
 
-def answers_without_thinking(
-    turns: Sequence[JsonObject],
-    *,
-    is_result: Callable[[JsonObject], bool],
-    is_thinking: Callable[[JsonObject], bool],
-) -> bool:
-    """Return whether the last turn has results of tools that were called in a turn which does not begin with thinking.
+def answers_without_thinking(turns: Iterable[tuple[str, bool, bool]]) -> bool:
+    """Return whether results of tools stand behind the model's last turn, and that does not begin with thinking.
 
-    Such a turn is refused together with a budget for thinking.
+    `turns` are from the last one on: who speaks, whether it begins with thinking, whether it holds results of tools. Those of the model
+    that follow each other are one. Claude refuses such a conversation together with a budget for thinking.
     """
-    if len(turns) < 2 or turns[-2]["role"] != "assistant":
-        return False
-    calling, answering = _blocks(turns[-2]), _blocks(turns[-1])
-    return any(map(is_result, answering)) and not any(map(is_thinking, calling[:1]))
-
-
-def _blocks(turn: JsonObject) -> list[JsonObject]:
-    """Return the blocks of a turn; none where its content is one text."""
-    content = turn["content"]
-    return content if isinstance(content, list) else []
+    answers = called = thinks = False
+    for role, begins, has_results in turns:
+        if role == "assistant" and answers:
+            called, thinks = True, begins
+        elif role == "assistant" or called:
+            break
+        else:
+            answers = answers or has_results
+    return called and not thinks
 
 
 _REFUSAL = "refusal"

@@ -141,10 +141,8 @@ def may_lack_thinking(request: Request) -> bool:
     """Whether thinking is not turned off, and the tools that are being answered were called without any that can be sent."""
     if request.reasoning is not None and request.reasoning.mode == "off":
         return False
-    calling = next((one for one in reversed(request.messages) if one.role == "assistant"), None)
-    if calling is None or not any(isinstance(block, ToolCallBlock) for block in calling.blocks):
-        return False
-    if not any(isinstance(block, ToolResultBlock) for block in request.messages[-1].blocks):
+    calling = next((message for message in reversed(request.messages) if message.role == "assistant"), None)
+    if calling is None or ToolCallBlock not in calling.kinds or ToolResultBlock not in request.messages[-1].kinds:
         return False
     return not any(isinstance(block, ReasoningBlock) and states_of(block) for block in calling.blocks)
 
