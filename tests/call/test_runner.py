@@ -495,8 +495,8 @@ class WatchingGate:
     def __init__(self) -> None:
         self.accounts = self
 
-    async def admit(self, account: Account, request: Request, placed: Placement, *_: Any, **__: Any) -> Placement:
-        return placed
+    async def admit(self, account: Account, request: Request, placement: Placement, *_: Any, **__: Any) -> Placement:
+        return placement
 
     def watch(self, request_id: str, live: LiveReply) -> None:
         self.live = live

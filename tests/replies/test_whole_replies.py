@@ -12,7 +12,7 @@ from bardo.catalog.load import builtin
 from bardo.reasoning.control import observation
 from bardo.replies.reply_reader import ReplyReader
 from bardo.replies.reply_stages import WithoutReasoning
-from bardo.replies.sound_frames import EventsAndBytes
+from bardo.replies.strict_frames import EventsAndBytes
 from bardo.streams.frames import MAX_FRAME_BYTES
 from bardo.values.events import Event, ReplyStart
 from bardo.values.response import Response

@@ -77,7 +77,7 @@ class SecretFilter(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Change the record where it holds a secret or a control character. Every record passes."""
-        known = [self._known, secrets_of(known_values()), *(holder.secrets() for holder in list(self._holders))]
+        known = [self._known, secrets_of(configured_secrets()), *(holder.secrets() for holder in list(self._holders))]
         message = record.getMessage()
         cleaned = _cleaned(message, known)
         if cleaned != message:
@@ -93,7 +93,7 @@ def know(values: Iterable[str]) -> None:
     _VALUES.update(values)
 
 
-def known_values() -> tuple[str, ...]:
+def configured_secrets() -> tuple[str, ...]:
     """Return the secrets of the configurations that this process has read."""
     return tuple(sorted(_VALUES))
 

@@ -52,13 +52,13 @@ class Collector:
         """Ask how far a job is, and return it as it is then; it is asked for again after `wait` seconds."""
         place = self._calls.place(job)
         try:
-            told = await self._told(place, job)
+            status = await self._job_status(place, job)
         except (BardoError, WrongShape) as problem:
             return await self._put(_unanswered(job, problem, now, wait))
-        if told.state == "running":
-            return await self._put(replace(job, word=told.word, polls=job.polls + 1, failures=0, due_at=now + wait))
-        state = "failed" if told.state == "failed" and not (told.results or told.inline) else "ended"
-        ended = replace(job, word=told.word, results=told.results, errors=told.errors, failures=0, due_at=now)
+        if status.state == "running":
+            return await self._put(replace(job, word=status.word, polls=job.polls + 1, failures=0, due_at=now + wait))
+        state = "failed" if status.state == "failed" and not (status.results or status.inline) else "ended"
+        ended = replace(job, word=status.word, results=status.results, errors=status.errors, failures=0, due_at=now)
         return await self._put(replace(ended, state=state))
 
     async def cancel(self, job: JobRecord, now: float, wait: float) -> JobRecord:
@@ -100,14 +100,14 @@ class Collector:
             await asyncio.to_thread(self._store.settle, ended)
         return await self._put(replace(job, state="lost" if why == "lost" else "collected"))
 
-    async def _told(self, place: Place, job: JobRecord) -> UpstreamJob:
+    async def _job_status(self, place: Place, job: JobRecord) -> UpstreamJob:
         return place.form.decode_job(await self._calls.ask(place, place.form.status(job.upstream_id)))
 
     async def _replies(self, job: JobRecord) -> AsyncIterator[JobReply]:
         """Yield the results of a job; what cannot be read as one is passed over. Raises BardoError where they break off."""
         place = self._calls.place(job)
         if not job.results:
-            for line in (await self._told(place, job)).inline:
+            for line in (await self._job_status(place, job)).inline:
                 yield place.form.decode_reply(line)
         for path in job.results:
             async for line in self._calls.lines(place, result_call(path)):

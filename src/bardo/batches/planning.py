@@ -69,25 +69,25 @@ class ItemPlanner:
 
     async def _plan_reply(self, item: GenerateItem, batch: BatchRecord) -> PlannedItem | None:
         _, request = settled_request(item.request, self._services.directory, batch)
-        request, placed = await self._services.routing.find(request)
-        placed = self._permitted(batch, item.request, placed)
-        request, layers = await self._through_layers(request, placed, batch)
-        taking = [one for one in placed.targets if batch_row(one.provider.row) is not None]
+        request, placement = await self._services.routing.find(request)
+        placement = self._permitted(batch, item.request, placement)
+        request, layers = await self._through_layers(request, placement, batch)
+        taking = [one for one in placement.targets if batch_row(one.provider.row) is not None]
         refused: list[Unsupported] = []
         for target in taking:
             try:
-                planned = self._at(target, request, placed.route)
+                planned = self._at(target, request, placement.route)
             except Unsupported as problem:
                 refused.append(problem)
                 continue
             if planned is not None:
                 planned = msgspec.structs.replace(planned, layers=layers)
                 return self._priced(planned, batch, request, target)
-        self._refuse_unless_alone(item.request.model, placed.targets, refused)
+        self._refuse_unless_alone(item.request.model, placement.targets, refused)
         return None
 
     async def _through_layers(
-        self, request: Request, placed: Placement, batch: BatchRecord
+        self, request: Request, placement: Placement, batch: BatchRecord
     ) -> tuple[Request, bytes | None]:
         """Return a request with what the layers make of it that work on whatever is sent, and what these need when its reply comes.
 
@@ -97,7 +97,7 @@ class ItemPlanner:
         layers = None if pipeline is None else await pipeline.of_operation(request, tenant=batch.tenant)
         if pipeline is None or layers is None:
             return request, None
-        after = await run_on_request(pipeline, layers, request, placed.targets)
+        after = await run_on_request(pipeline, layers, request, placement.targets)
         return after, layers.kept(after.degraded[len(request.degraded) :])
 
     def _at(self, target: Target, request: Request, route: RouteRecord | None) -> PlannedItem | None:
@@ -122,13 +122,13 @@ class ItemPlanner:
             wire=attempt.wire,
         )
 
-    def _permitted(self, batch: BatchRecord, request: Request | EmbedRequest, placed: Placement) -> Placement:
+    def _permitted(self, batch: BatchRecord, request: Request | EmbedRequest, placement: Placement) -> Placement:
         """Return who may be asked with the key of a batch. Raises Forbidden."""
         account, gate = batch.account, self._services.gate
         if account is None:
-            return placed
-        placed = permitted(account, request.model, placed)
-        return placed if gate is None else gate.priced(account, request.model, placed)
+            return placement
+        placement = permitted(account, request.model, placement)
+        return placement if gate is None else gate.priced(account, request.model, placement)
 
     def _priced(
         self, planned: PlannedItem, batch: BatchRecord, request: Request | EmbedRequest, target: Target
@@ -142,13 +142,13 @@ class ItemPlanner:
 
     async def _plan_vectors(self, request: EmbedRequest, batch: BatchRecord) -> PlannedItem | None:
         request = with_rules(request, batch)
-        placed = self._permitted(batch, request, await self._services.routing.placement(request.model))
+        placement = self._permitted(batch, request, await self._services.routing.placement(request.model))
         pipeline, kept = self._services.pipeline, None
         layers = None if pipeline is None else await pipeline.of_operation(request, tenant=batch.tenant)
         if pipeline is not None and layers is not None:
-            request, lost = await run_on_inputs(pipeline, layers, request, placed.targets)
+            request, lost = await run_on_inputs(pipeline, layers, request, placement.targets)
             kept = layers.kept(lost)
-        for target in placed.targets:
+        for target in placement.targets:
             row = batch_row(target.provider.row)
             if row is None or target.provider.row.embeds(target.model) is None:
                 continue
@@ -159,7 +159,7 @@ class ItemPlanner:
                     provider=provider, model=target.model, dialect=attempt.dialect, row=row, wire=wire, layers=kept
                 )
                 return self._priced(planned, batch, request, target)
-        self._refuse_unless_alone(request.model, placed.targets, [])
+        self._refuse_unless_alone(request.model, placement.targets, [])
         return None
 
     def _refuse_unless_alone(self, model: str, targets: Sequence[Target], refused: Sequence[Unsupported]) -> None:

@@ -58,7 +58,7 @@ class ClientLogin:
         """
         unknown: dict[str, str] = {}
         for name, value in self._headers.items():
-            owners = known_forms(_bare(value), frozenset(self.beside))
+            owners = login_forms(_bare(value), frozenset(self.beside))
             form = owners.get(provider.row.id)
             if form is not None:
                 given = f"Bearer {_bare(value)}" if form.header == "authorization" else _bare(value)
@@ -93,7 +93,7 @@ def headers_beside() -> frozenset[str]:
     return frozenset(name for row in builtin().providers for form in row.logins for name in form.passes)
 
 
-def known_forms(value: str, beside: frozenset[str]) -> dict[str, LoginForm]:
+def login_forms(value: str, beside: frozenset[str]) -> dict[str, LoginForm]:
     """Return whose credential one is by its form, by the ids of the catalog's rows: by the form that says most of it."""
     fitting = [
         (len(form.begins) + (1000 if form.beside else 0), row.id, form)
@@ -106,13 +106,13 @@ def known_forms(value: str, beside: frozenset[str]) -> dict[str, LoginForm]:
 
 
 def with_logins(
-    placed: Placement, login: ClientLogin | None, providers: Sequence[Provider], dialect: str
+    placement: Placement, login: ClientLogin | None, providers: Sequence[Provider], dialect: str
 ) -> tuple[Placement, dict[str, Mapping[str, str]]]:
     """Return whom a call may be put to, with the headers of the client's login by the ids of the providers that get it.
 
     `providers` are all that are configured, `dialect` is the client's. Raises Unauthorized where only a login is missing.
     """
-    asked = [target.provider for target in placed.targets]
+    asked = [target.provider for target in placement.targets]
     open_to = [one for one in providers if one.row.auth == CLIENT and _speaks(one.row, dialect)]
     found: dict[str, Mapping[str, str]] = {}
     for provider in {one.id: one for one in asked if one.row.auth == CLIENT}.values():
@@ -125,9 +125,9 @@ def with_logins(
     if len(found) > 1:
         # One credential is one provider's: the first that the request leads to.
         found = dict([next(iter(found.items()))])
-    kept = tuple(one for one in placed.targets if one.provider.row.auth != CLIENT or one.provider.id in found)
-    if len(kept) == len(placed.targets):
-        return placed, found
+    kept = tuple(one for one in placement.targets if one.provider.row.auth != CLIENT or one.provider.id in found)
+    if len(kept) == len(placement.targets):
+        return placement, found
     if not kept:
         names = " and ".join(dict.fromkeys(one.id for one in asked))
         missing = "has none" if login is None else "brought none of its own form"
@@ -137,9 +137,9 @@ def with_logins(
             "where it asks for one, in X-Bardo-Key"
         )
         raise Unauthorized(message, hint=hint)
-    dropped = [one for one in placed.targets if one not in kept]
+    dropped = [one for one in placement.targets if one not in kept]
     lost = tuple(Degradation("model", asked=name, why=_WITHOUT_LOGIN) for name in target_names(dropped))
-    return msgspec.structs.replace(placed, targets=kept, skipped=(*placed.skipped, *lost)), found
+    return msgspec.structs.replace(placement, targets=kept, skipped=(*placement.skipped, *lost)), found
 
 
 def _speaks(row: ProviderRow, dialect: str) -> bool:

@@ -217,22 +217,22 @@ async def _begin(
 
     discounts = None if pipeline is None or not session else partial(pipeline.discounts, session)
     needs = None if layers is None else layers.needs
-    request, placed = await services.routing.find(request, live.request_id, found=needs, discounts=discounts)
-    for one in placed.targets:
+    request, placement = await services.routing.find(request, live.request_id, found=needs, discounts=discounts)
+    for one in placement.targets:
         if one.provider.row.auth == CLIENT:
-            placed, logins = with_logins(placed, live.call.login, services.directory.providers, request.dialect)
+            placement, logins = with_logins(placement, live.call.login, services.directory.providers, request.dialect)
             live.call.use_logins(logins)
             break
-    placed = await _admit(services, live, call, request, placed)
-    if placed.has_servers:
-        placed = await services.routing.servers.at_servers(placed, request, call.tenant, every=warms)
-    if placed.skipped:
-        request = msgspec.structs.replace(request, degraded=(*request.degraded, *placed.skipped))
+    placement = await _admit(services, live, call, request, placement, free=False)
+    if placement.has_servers:
+        placement = await services.routing.servers.at_servers(placement, request, call.tenant, every=warms)
+    if placement.skipped:
+        request = msgspec.structs.replace(request, degraded=(*request.degraded, *placement.skipped))
     size = size_of(request)
     if request.messages and request.messages[0].role == "system":
         request = await run_by_size(size, partial(services.prompts.note, request, call.tenant))
 
-    targets = placed.targets
+    targets = placement.targets
     if pipeline is not None and layers is not None:
         request, targets = await pipeline.after_route(layers, request, targets)
         may_forward = may_forward and not layers.changes_reply
@@ -247,7 +247,7 @@ async def _begin(
         recalled=recalled,
         knowledge=services.facts.knowledge(targets, call.tenant, request),
         may_forward=may_forward,
-        route=with_cascade(placed.route, earlier) if earlier else placed.route,
+        route=with_cascade(placement.route, earlier) if earlier else placement.route,
     )
     failover, deadline = services.failover.settings, request.options.deadline_seconds
     if deadline is not None or failover.deadline_seconds:
@@ -283,16 +283,16 @@ async def _begin(
 
 
 async def _admit(
-    services: Services, live: LiveReply, call: CallOptions, request: Request, placed: Placement, *, free: bool = False
+    services: Services, live: LiveReply, call: CallOptions, request: Request, placement: Placement, *, free: bool
 ) -> Placement:
     """Return who may be asked, once the call of a key is within its limits. Raises Forbidden, RateLimited and OverBudget."""
     gate, account = services.gate, call.account
     if gate is None or account is None:
-        return placed
-    placed = await gate.admit(
+        return placement
+    placement = await gate.admit(
         account,
         request,
-        placed,
+        placement,
         live.request_id,
         requests=1 if call.is_first and not call.judges else 0,
         slots=0 if call.judges else 1,
@@ -301,7 +301,7 @@ async def _admit(
     )
     if request.stream:
         gate.accounts.watch(live.request_id, live)
-    return placed
+    return placement
 
 
 async def _answer_with_kept(

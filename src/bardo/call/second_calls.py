@@ -193,8 +193,8 @@ async def verify(
     asked = judging_request(judge, request, response)
     try:
         async with asyncio.timeout(seconds):
-            _, placed = await find(asked)
-            if placed.targets and is_same(placed.targets[0], answered):
+            _, placement = await find(asked)
+            if placement.targets and is_same(placement.targets[0], answered):
                 return none(_SAME)
             live = await read_call(open_call, asked)
         if is_same(live.attempt.target, answered):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from bardo.adapters.config.accounts import ClientKeys
-from bardo.adapters.log_filter import SecretHolder, known_values
+from bardo.adapters.log_filter import SecretHolder, configured_secrets
 from bardo.adapters.net.calls import Deadlines, Transport
 from bardo.adapters.net.keys import Keyring
 from bardo.adapters.stores.log.row import LogRow, PendingCall
@@ -219,4 +219,4 @@ class Services(SecretHolder):
     def secrets(self, extra_secrets: Sequence[str] = ()) -> Secrets:
         """Return every secret of this process, and `extra_secrets` ones."""
         own = () if self.payments is None else self.payments.wallet.signer.secrets
-        return self.keyring.secrets(self.directory.providers, (*own, *extra_secrets, *known_values()))
+        return self.keyring.secrets(self.directory.providers, (*own, *extra_secrets, *configured_secrets()))

@@ -143,10 +143,10 @@ class UnaryCall(Generic[Result]):
             found = await self._find_targets()
             found, logins = with_logins(found, self.call.login, self.services.directory.providers, self.request.dialect)
             self.call.use_logins(logins)
-            placed = await self._admitted(found)
-            placed = await self.services.routing.servers.at_servers(placed, self.request, self.call.tenant)
-            lost = await self._run_layers(placed.targets)
-            return await self._follow(course_of(self.request, list(placed.targets)), (*placed.skipped, *lost))
+            placement = await self._admitted(found)
+            placement = await self.services.routing.servers.at_servers(placement, self.request, self.call.tenant)
+            lost = await self._run_layers(placement.targets)
+            return await self._follow(course_of(self.request, list(placement.targets)), (*placement.skipped, *lost))
         except BardoError as problem:
             try:
                 final = await self.call.final(problem, self.request.model)
@@ -183,15 +183,15 @@ class UnaryCall(Generic[Result]):
         self.request, lost = await run_on_inputs(pipeline, layers, self.request, targets)
         return lost
 
-    async def _admitted(self, placed: Placement) -> Placement:
+    async def _admitted(self, placement: Placement) -> Placement:
         """Return whom the client's key lets be asked. Raises Forbidden, RateLimited and OverBudget."""
         gate = self.services.gate
         if gate is None or self._account is None:
-            return placed
+            return placement
         free = self.call.operation == "count_tokens"
         call = self.call
         return await gate.admit(
-            self._account, self.request, placed, call.request_id, session=call.labels.session, free=free
+            self._account, self.request, placement, call.request_id, session=call.labels.session, free=free
         )
 
     async def _find_targets(self) -> Placement:
@@ -203,8 +203,8 @@ class UnaryCall(Generic[Result]):
             message = "workloads and intents find models for replies, and none for vectors"
             raise InvalidRequest(message, hint="name the model that makes the vectors", param="model")
         lost = not_honoured(self.request.options.vitality, self.services.directory.workloads)
-        placed = await self.services.routing.placement(self.request.model)
-        return msgspec.structs.replace(placed, skipped=(*placed.skipped, *lost)) if lost else placed
+        placement = await self.services.routing.placement(self.request.model)
+        return msgspec.structs.replace(placement, skipped=(*placement.skipped, *lost)) if lost else placement
 
     async def _follow(
         self, course: Course[Result], skipped: tuple[Degradation, ...]

@@ -50,25 +50,25 @@ def call_labels(request: Request | EmbedRequest, without_secrets: Callable[[str]
         said = CallLabels(options.session, options.agent, options.repository)
     else:
         fields = request.body if request.body is not None else request.extra
-        said = _said(options, request.client_headers, fields)
+        said = _labels_of(options, request.client_headers, fields)
     return said if said == NO_LABELS else CallLabels(*[_label(one, without_secrets) if one else "" for one in said])
 
 
 def labelled(options: BardoOptions, headers: dict[str, str]) -> BardoOptions:
     """Return the options of a call whose headers are not kept, with what they say of its conversation, agent and repository."""
-    said = _said(options, headers, None)
-    if said == NO_LABELS:
+    labels = _labels_of(options, headers, None)
+    if labels == NO_LABELS:
         return options
-    return msgspec.structs.replace(options, session=said.session, agent=said.agent, repository=said.repository)
+    return msgspec.structs.replace(options, session=labels.session, agent=labels.agent, repository=labels.repository)
 
 
-def _said(options: BardoOptions, headers: dict[str, str], fields: dict[str, Any] | None) -> CallLabels:
+def _labels_of(options: BardoOptions, headers: dict[str, str], fields: dict[str, Any] | None) -> CallLabels:
     """Return the names as the client says them."""
-    repository = options.repository or _told_repository(headers, fields)
+    repository = options.repository or _repository_of(headers, fields)
     return CallLabels(
         # Headers hold other letters than ASCII in percent-encoding.
         unquote(options.session or _named_by_client(headers, fields)),
-        unquote(options.agent or _known_agent(headers)),
+        unquote(options.agent or _agent_of(headers)),
         plain_repository(repository) if repository else "",
     )
 
@@ -114,7 +114,7 @@ def plain_repository(address: str) -> str:
     )
 
 
-def _known_agent(headers: dict[str, str]) -> str:
+def _agent_of(headers: dict[str, str]) -> str:
     for header, pattern, agents in _agent_patterns():
         value = headers.get(header)
         found = pattern.search(value[:_LONGEST_LABEL]) if value else None
@@ -139,7 +139,7 @@ def _agent_patterns() -> tuple[tuple[str, re.Pattern[str], tuple[str, ...]], ...
     )
 
 
-def _told_repository(headers: dict[str, str], fields: dict[str, Any] | None) -> str:
+def _repository_of(headers: dict[str, str], fields: dict[str, Any] | None) -> str:
     for header, field, path in _repository_places():
         value: Any = headers.get(header) if header else fields
         for name in field:

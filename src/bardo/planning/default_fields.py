@@ -64,7 +64,7 @@ def with_default_fields(
         there = said.get(_meaning(name, camel))
         if there is None:
             changes[name] = value
-            added.append(_told(name, value))
+            added.append(_added_field(name, value))
         elif isinstance(value, dict):
             own = msgspec.json.decode(body[there])
             paths: list[Degradation] = []
@@ -173,7 +173,7 @@ def _below(
         there = said.get(_meaning(name, camel))
         if there is None:
             made[name] = value
-            added.append(_told(f"{path}.{name}", value))
+            added.append(_added_field(f"{path}.{name}", value))
         elif isinstance(value, dict) and isinstance(made[there], dict):
             made[there] = _below(made[there], value, f"{path}.{there}", added, camel=camel)
     return made
@@ -195,7 +195,7 @@ def _is_camel(name: DialectName) -> bool:
     return any(head != head.lower() for head in heads)
 
 
-def _told(path: str, value: Any) -> Degradation:
+def _added_field(path: str, value: Any) -> Degradation:
     """Return what the caller is told: the value where it is a short word or a number, and holds no secret."""
     plain = value is None or isinstance(value, bool | int | float)
     short = isinstance(value, str) and len(value) <= _LONGEST_TOLD and not looks_like_key(value)

@@ -279,7 +279,7 @@ def _weighed(candidate: Candidate, found: ConsideredCandidate) -> Candidate:
     """Return a candidate with what was found of it."""
     return msgspec.structs.replace(
         candidate,
-        why=f"with requirements relaxed: {_words(found)}" if found.relaxed else "every requirement is met",
+        why=f"with requirements relaxed: {_reasons_text(found)}" if found.relaxed else "every requirement is met",
         reasons=found.reasons,
         relaxed=found.relaxed,
         score=found.score,
@@ -294,12 +294,12 @@ def _refused(found: ConsideredCandidate) -> Candidate:
         provider=found.provider,
         model=found.model,
         why="a requirement is not met",
-        passed_over=_words(found),
+        passed_over=_reasons_text(found),
         reasons=found.reasons,
     )
 
 
-def _words(found: ConsideredCandidate) -> str:
+def _reasons_text(found: ConsideredCandidate) -> str:
     return "; ".join(map(sentence, found.reasons))
 
 

@@ -97,7 +97,7 @@ class SearchTurns:
 
     def __init__(self, message: Message) -> None:
         self._message = message
-        self._said: list[Block] = []
+        self._blocks: list[Block] = []
         self._results: list[ToolResultBlock] = []
         self._client_is_called = False
 
@@ -106,7 +106,7 @@ class SearchTurns:
         if self._results and not self._client_is_called:
             yield from self.end()
         self._client_is_called = self._client_is_called or isinstance(block, ToolCallBlock)
-        self._said.append(block)
+        self._blocks.append(block)
 
     def call(self, search: ToolCallBlock, *, joins: bool = False) -> Iterator[Message]:
         """Take a search, which is answered within the message if at all, and yield the turns that are complete before it.
@@ -115,7 +115,7 @@ class SearchTurns:
         """
         if self._results and not self._client_is_called and not joins:
             yield from self.end()
-        self._said.append(search)
+        self._blocks.append(search)
 
     def answer(self, result: ToolResultBlock) -> None:
         """Take the result of a call."""
@@ -123,11 +123,11 @@ class SearchTurns:
 
     def end(self) -> Iterator[Message]:
         """Yield what is left."""
-        if self._said:
-            yield msgspec.structs.replace(self._message, blocks=tuple(self._said))
+        if self._blocks:
+            yield msgspec.structs.replace(self._message, blocks=tuple(self._blocks))
         if self._results:
             yield Message("user", tuple(self._results))
-        self._said, self._results, self._client_is_called = [], [], False
+        self._blocks, self._results, self._client_is_called = [], [], False
 
 
 def _as_text(blocks: Sequence[Block]) -> Iterator[Block]:

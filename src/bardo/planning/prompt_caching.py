@@ -268,12 +268,12 @@ def in_place_of_markers(
             lost = one
             break
     # `rfind` takes half the time of `in`.
-    placed = wire.body.rfind(b'"prompt_cache_breakpoint"') >= 0 and (lost is not None or bool(_clients_marks(request)))
-    if not (lost or placed) or (knowledge.caching is not None and not knowledge.caching.markers):
+    is_own = wire.body.rfind(b'"prompt_cache_breakpoint"') >= 0 and (lost is not None or bool(_clients_marks(request)))
+    if not (lost or is_own) or (knowledge.caching is not None and not knowledge.caching.markers):
         return (wire, None) if knowledge.caching is None else with_cache_hints(wire, target, knowledge.caching)
     policy = knowledge.caching or CachingPolicy(tenant=knowledge.tenant)
     wire, hints = with_cache_hints(wire, target, policy, marked=None if request.options.private else request)
-    if hints is None or placed:
+    if hints is None or is_own:
         return wire, hints
     sent = {name: value for name, value in msgspec.structs.asdict(hints).items() if value}
     why = "the provider is told what to cache in its own way"

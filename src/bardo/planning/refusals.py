@@ -55,16 +55,16 @@ class ProviderWords:
     @cached_property
     def text(self) -> str:
         """What the provider says, with an ellipsis in place of each quotation of the request."""
-        said = _said(self._refusal)[:_LONGEST]
+        message = _message_of(self._refusal)[:_LONGEST]
         tails = [
             one[place:]
-            for one in _SENTENCE_END.split(said)
+            for one in _SENTENCE_END.split(message)
             for place in (0, *(tail.end() for tail in _TAIL.finditer(one)))
         ]
-        for phrase in dict.fromkeys((*(found[2] for found in _QUOTE.finditer(said)), *tails)):
+        for phrase in dict.fromkeys((*(found[2] for found in _QUOTE.finditer(message)), *tails)):
             if self.quotes(phrase):
-                said = said.replace(phrase, "…")
-        return said
+                message = message.replace(phrase, "…")
+        return message
 
     def quotes(self, phrase: str) -> bool:
         """Whether some words of the text stand in the request too, so that nobody knows whose they are."""
@@ -123,7 +123,7 @@ def fields_of(body: bytes | msgspec.Raw) -> Fields:
         return {}
 
 
-def _said(refusal: UpstreamRefused) -> str:
+def _message_of(refusal: UpstreamRefused) -> str:
     """Return the message, what the server behind a router said, and the places of fields in lists of errors."""
     parts = [*_texts(_parsed(refusal.message)), refusal.hint]
     detail = refusal.detail

@@ -243,7 +243,7 @@ def _written(tools: tuple[Tool, ...], shape: RequestShape) -> WrittenTools | Non
             schema = rewritten.schema
             if rewritten.changes_answers:
                 form = msgspec.structs.replace(form, rewritten=rewritten)
-            degraded += _told(tool.name, rewritten)
+            degraded += _schema_changes(tool.name, rewritten)
         sent.append(tool if schema == tool.schema else msgspec.structs.replace(tool, schema=schema))
         if form != ToolForm():
             forms[tool.name] = form
@@ -285,10 +285,10 @@ def _strict(
     if all(one.kind in _TAKEN_STRICT or one.note.startswith("$schema ") for one in rewritten.rewrites):
         return tool, wanted, None, []
     given = rewritten if rewritten.changes_answers else None
-    return tool, rewritten.schema, given, _told(tool.name, rewritten)
+    return tool, rewritten.schema, given, _schema_changes(tool.name, rewritten)
 
 
-def _told(name: str, rewritten: RewrittenSchema) -> list[Degradation]:
+def _schema_changes(name: str, rewritten: RewrittenSchema) -> list[Degradation]:
     """Return what is reported of a schema that was written in other keywords."""
     lost = [f"{one.path or 'the root'}: {one.note}" for one in rewritten.rewrites if one.effect != "lossless"]
     if not lost and not rewritten.changes_answers:

@@ -90,7 +90,7 @@ class _Choice(SeparatedChoice[Segment]):
         self._splitter: ReplySplitter | None = None
         self._thinking = -1
         self._blank: list[str] = []
-        self._told = 0
+        self._notes_reported = 0
         self._end: Finish | None = None
         # The text of a block that the reply did not open, as long as nothing closes it: at the end it may be the answer.
         self._unclosed: list[str] | None = None
@@ -160,7 +160,7 @@ class _Choice(SeparatedChoice[Segment]):
     def _notes(self) -> list[Event]:
         """Tell the caller what the splitter noted since it was asked last."""
         noted: Sequence[str] = getattr(self._splitter, "notes", ())
-        fresh, self._told = noted[self._told :], len(noted)
+        fresh, self._notes_reported = noted[self._notes_reported :], len(noted)
         return [self._degraded(note) for note in fresh]
 
     def _degraded(self, why: str) -> Event:

@@ -271,13 +271,13 @@ class TranslateCitations:
         if not held:
             return []
         text = self._text_of(choice)
-        placed = [self._place(text, block, one) for block, one in held]
+        pairs = [self._place(text, block, one) for block, one in held]
         lost = self._losses([one for _, one in held], text)
         field = self._wanted.field
         if self._wanted.of_choice:
-            return [*lost, ReplyFields(self._client, {field: self._wanted.write([one for _, one in placed])}, choice)]
+            return [*lost, ReplyFields(self._client, {field: self._wanted.write([one for _, one in pairs])}, choice)]
         by_block: dict[int, list[Citation]] = {}
-        for target, one in placed:
+        for target, one in pairs:
             by_block.setdefault(target, []).append(one)
         blocks = by_block.items()
         return [

@@ -17,7 +17,7 @@ from bardo.dialects.shared.blocks import RunEncoder, encode_all
 from bardo.dialects.shared.dialect import Dialect, ReplyEncoder
 from bardo.planning.route import MAX_MODEL_NAME
 from bardo.replies.reply_reader import ReplyReader
-from bardo.replies.sound_frames import EventsAndBytes
+from bardo.replies.strict_frames import EventsAndBytes
 from bardo.values.errors import BardoError
 from bardo.values.events import (
     ContentChunk,

@@ -42,7 +42,7 @@ from bardo.replies.reply_stages import (
     pass_whole,
     passed_to_the_end,
 )
-from bardo.replies.sound_frames import EventsAndBytes, frame_without_quoted, sound, without_secrets
+from bardo.replies.strict_frames import EventsAndBytes, frame_without_quoted, strict_frame, without_secrets
 from bardo.replies.written_tokens import WrittenTokens
 from bardo.streams.eventstream import EventStreamDecoder
 from bardo.streams.frames import MAX_FRAME_BYTES, Frame, FramingError, WholeBody
@@ -668,7 +668,7 @@ class ReplyReader:
             plain = self._plain_decoder.read_plain_frame(frame)
             if plain is not None:
                 return frame, plain
-        readable = sound(frame)
+        readable = strict_frame(frame)
         tells = readable.data is not frame.data and not self._told_repaired
         self._told_repaired = self._told_repaired or tells
         if self._fill_ids is not None:

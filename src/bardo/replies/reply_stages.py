@@ -540,8 +540,8 @@ Looker = tuple[int, Callable[[Sequence[Event]], bool] | None]
 def lookers_of(stages: Sequence[Stage[Event, Event]], kind: type = ContentChunk) -> list[Looker]:
     """Return the stages that look at further pieces of this kind."""
     if kind is not ToolCallChunk:
-        placed = enumerate(stages)
-        return [(at, getattr(one, "passes_run", None)) for at, one in placed if not getattr(one, "passes_text", False)]
+        pairs = enumerate(stages)
+        return [(at, getattr(one, "passes_run", None)) for at, one in pairs if not getattr(one, "passes_text", False)]
     touched = [getattr(stage, "touches", None) for stage in stages]
     return [(place, None) for place, touches in enumerate(touched) if touches is None or kind in touches]
 

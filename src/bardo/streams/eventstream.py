@@ -36,7 +36,7 @@ class EventStreamDecoder:
         self._held = bytearray()
         self._limit = limit
         self._problem: ValueError | None = None
-        self._told = False
+        self._raised = False
         # The messages of a stream have few kinds of headers, each the same bytes every time.
         self._kinds: dict[bytes, str] = {}
 
@@ -46,7 +46,7 @@ class EventStreamDecoder:
         Raises OversizedFrame or CorruptFrame; messages before the bad one are given first, and the next call raises.
         """
         if self._problem is not None:
-            self._told = True
+            self._raised = True
             raise self._problem
         held = self._held
         held += item
@@ -62,15 +62,15 @@ class EventStreamDecoder:
         except ValueError as problem:
             self._problem = problem
             if not frames:
-                self._told = True
+                self._raised = True
                 raise
         del held[:begin]
         return frames
 
     def finish(self) -> Sequence[Frame]:
         """Return what was left of a message that did not end: it has no payload, only `raw`. Raises the problem that no `feed` raised."""
-        if self._problem is not None and not self._told:
-            self._told = True
+        if self._problem is not None and not self._raised:
+            self._raised = True
             raise self._problem
         rest = bytes(self._held)
         self._held.clear()

@@ -50,7 +50,7 @@ class SseDecoder:
         self._carriage_returns = False
         self._at_start = True
         self._oversized = False
-        self._told = False
+        self._refused = False
 
     def feed(self, item: bytes) -> Sequence[Frame]:
         """Return the frames that `item` completes.
@@ -120,7 +120,7 @@ class SseDecoder:
 
     def finish(self) -> Sequence[Frame]:
         """Return what was left without a closing blank line, as an incomplete frame. Raises OversizedFrame where no `feed` did."""
-        if self._oversized and not self._told:
+        if self._oversized and not self._refused:
             raise self._refusal()
         rest = bytes(self._held)
         self._held.clear()
@@ -180,7 +180,7 @@ class SseDecoder:
         return frames
 
     def _refusal(self) -> OversizedFrame:
-        self._told = True
+        self._refused = True
         return OversizedFrame(self._limit)
 
     def _end(self, data: bytes | bytearray, start: int, *, final: bool = False) -> int:

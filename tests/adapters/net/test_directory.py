@@ -351,10 +351,10 @@ def test_the_names_that_are_kept_are_bounded() -> None:
         for number in range(directories._MOST_NAMES + 5):
             await directory.targets(f"one/{number}")
         assert len(directory._names) <= directories._MOST_NAMES
-        assert len(directory._placed) <= directories._MOST_NAMES
+        assert len(directory._resolved) <= directories._MOST_NAMES
         with pytest.raises(UnknownModel):
             await directory.targets("unknown")
-        assert "unknown" not in directory._placed
+        assert "unknown" not in directory._resolved
 
     run(ask)
 

@@ -122,7 +122,7 @@ def test_memory_is_bounded() -> None:
         warm.note((f"p{number}", "m"), "one", NO_PREFIX, 1.0, tokens=10, cached=0, messages=2)
     assert len(warm.places("one")) <= warm_prefixes.MOST_PLACES_OF_A_SESSION
     assert not warm.places("s0")
-    sizes = [len(getattr(warm, name)) for name in ("_blocks", "_survival", "_placed")]
+    sizes = [len(getattr(warm, name)) for name in ("_blocks", "_survival", "_sent_tokens")]
     assert max(sizes) <= 1024
     big = PromptPrefix(tuple(range(64)), tuple(range(64)))
     for number in range(200):

@@ -43,14 +43,14 @@ def request(said: str) -> Request:
 
 
 def at_servers(choice: ServerChoice, provider: Provider, said: str = "Hello", **options: Any) -> list[str]:
-    placed = Placement((Target(provider=provider, model="m"),))
-    found = asyncio.run(choice.at_servers(placed, request(said), **options))
+    placement = Placement((Target(provider=provider, model="m"),))
+    found = asyncio.run(choice.at_servers(placement, request(said), **options))
     return [one.provider.address for one in found.targets]
 
 
 def test_a_provider_with_one_address_is_left_as_it_is() -> None:
-    choice, placed = ServerChoice(HealthKeeper(), lambda: 0.0), Placement((Target(provider=pods(1), model="m"),))
-    assert asyncio.run(choice.at_servers(placed, request("Hello"))) is placed
+    choice, placement = ServerChoice(HealthKeeper(), lambda: 0.0), Placement((Target(provider=pods(1), model="m"),))
+    assert asyncio.run(choice.at_servers(placement, request("Hello"))) is placement
 
 
 def test_a_call_is_put_to_few_of_many_servers_and_a_layer_chooses_among_all() -> None:

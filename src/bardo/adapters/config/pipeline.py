@@ -238,7 +238,7 @@ def check_pipeline(
     name: where that is said, and the profiles.
     """
     check_cache(own.cache, place.inside("cache"))
-    profiles, layers = profile_names(own), known_layers(own)
+    profiles, layers = profile_names(own), layer_names(own)
     _check_known(own.profile, profiles, "profile", place.of("profile"))
     for profile in own.profiles.values():
         for name in profile.layers:
@@ -264,7 +264,7 @@ def check_pipeline(
         check_privacy(own.privacy)
 
 
-def known_layers(settings: PipelineSettings) -> tuple[str, ...]:
+def layer_names(settings: PipelineSettings) -> tuple[str, ...]:
     """Return the names of all layers: bardo's, and where others are named, those of installed packages."""
     named = {*settings.own, *settings.locked, *(name for one in settings.profiles.values() for name in one.layers)}
     if named.issubset(layer_rows()):

@@ -61,7 +61,7 @@ class WarmPrefixes:
         self._sessions: OrderedDict[str, dict[Place, WarmPrefix]] = OrderedDict()
         self._blocks: OrderedDict[Place, OrderedDict[int, float]] = OrderedDict()
         self._survival: OrderedDict[Place, CacheSurvival] = OrderedDict()
-        self._placed: OrderedDict[Place, tuple[float, float]] = OrderedDict()
+        self._sent_tokens: OrderedDict[Place, tuple[float, float]] = OrderedDict()
         self._restarted: OrderedDict[str, float] = OrderedDict()
 
     def places(self, session: str) -> dict[Place, WarmPrefix]:
@@ -151,13 +151,13 @@ class WarmPrefixes:
         """Forget what a server had cached: it was gone, and may come back as another one."""
         for place in [one for one in self._blocks if one[0] == server]:
             del self._blocks[place]
-        for place in [one for one in self._placed if one[0] == server]:
-            del self._placed[place]
+        for place in [one for one in self._sent_tokens if one[0] == server]:
+            del self._sent_tokens[place]
         _keep(self._restarted, server, now)
 
     def placed_tokens(self, place: Place, now: float) -> float:
         """Return how many new tokens a place was sent lately, which count half after the half-life that is assumed."""
-        amount, at = self._placed.get(place, (0.0, now))
+        amount, at = self._sent_tokens.get(place, (0.0, now))
         return amount * math.exp2(-max(0.0, now - at) / self._half_life)
 
     def survival(self, kind: Place) -> CacheSurvival:
@@ -171,7 +171,7 @@ class WarmPrefixes:
         return not self._restarted or before.at >= self._restarted.get(place[0], 0.0)
 
     def _count(self, place: Place, tokens: int, now: float) -> None:
-        _keep(self._placed, place, (max(0.0, self.placed_tokens(place, now) + tokens), now))
+        _keep(self._sent_tokens, place, (max(0.0, self.placed_tokens(place, now) + tokens), now))
 
     def _keep_session(self, session: str, places: dict[Place, WarmPrefix]) -> None:
         if len(places) > MOST_PLACES_OF_A_SESSION:

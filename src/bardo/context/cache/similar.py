@@ -321,8 +321,8 @@ def _aligned(one: Question, other: Question) -> Pairs | None:
             if partner is not None:
                 taken.add(partner.place)
                 pairs.append((term, partner))
-    placed = {term.place for term, _ in pairs}
-    rest = [(term, other, _of(pairs, 0)) for term in one.terms if term.place not in placed]
+    paired = {term.place for term, _ in pairs}
+    rest = [(term, other, _of(pairs, 0)) for term in one.terms if term.place not in paired]
     rest += [(term, one, _of(pairs, 1)) for term in other.terms if term.place not in taken]
     softly = len(pairs) + len(one.quantities) + len(one.quoted) >= _LEAST_PARTNERS
     kinds = kind_of(one), kind_of(other)

@@ -161,10 +161,10 @@ def foreign_matches(flat: str, starts: frozenset[int] = frozenset(), *, trusted:
         for place, one in enumerate(_addressed()):
             if place % _AT_ONCE == 0:
                 yield None
-            yield from _told(one, text, starts)
+            yield from _addressed_orders(one, text, starts)
 
 
-def _told(words: _AddressedPatterns, text: _Text, starts: frozenset[int]) -> Iterator[Match]:
+def _addressed_orders(words: _AddressedPatterns, text: _Text, starts: frozenset[int]) -> Iterator[Match]:
     """Yield where a program is spoken to, what it is told, and what is said against the user, in one language."""
     flat = text.flat
     if words.machine.may_be_in(text):

@@ -324,19 +324,19 @@ def _rewritten(
 ) -> Iterable[Message]:
     """Yield the messages as the model knows them. Results that the model got within a turn stand before those of the client."""
     renamed: set[str] = set()
-    placed: set[str] = set()
+    sent_calls: set[str] = set()
     pending: tuple[Block, ...] = ()
     for message in messages:
         if message.role == "assistant":
             calls = [block for block in message.blocks if isinstance(block, ToolCallBlock)]
             renamed |= {call.id for call in calls if call.name in wrapped}
-            if calls and all(call.id in placed for call in calls):
+            if calls and all(call.id in sent_calls for call in calls):
                 continue  # Some clients send each call of a reply as a message of its own.
             turns = next((found[call.id] for call in calls if call.id in found), None)
             if turns is None:
                 yield _wrapped(message, wrapped, execute)
                 continue
-            placed |= {call.id for call in _calls(turns)}
+            sent_calls |= {call.id for call in _calls(turns)}
             *before, last = turns
             yield from before
             if last.role == "user":

@@ -110,7 +110,7 @@ class Decoder(PlainReplyDecoder, RepeatingDecoder):
         self._count = 0
         self._calls: dict[str, int] = {}
         self._last_text: int | None = None
-        self._text_states = TextStates()
+        self._states_of_texts = TextStates()
         self._usage: JsonObject = {}
         self._repeated = RepeatedDeltas()
         self._begun = False
@@ -339,7 +339,7 @@ class Decoder(PlainReplyDecoder, RepeatingDecoder):
             case wire.ReplyText(text=text):
                 opened = self._open_block(index, wire.ReplyText)
                 self._last_text = opened.number
-                self._text_states.open_text(opened.number, out)
+                self._states_of_texts.open_text(opened.number, out)
                 _add_fields(opened, carried_fields(block), out)
                 if text:
                     opened.has_content = True
@@ -362,7 +362,7 @@ class Decoder(PlainReplyDecoder, RepeatingDecoder):
 
     def _begin_redacted(self, index: int, block: wire.ReplyRedactedThinking, out: list[Event]) -> None:
         found = SIGNED_BLOCKS.decode_redacted(block.data or "")
-        if self._text_states.take(found):
+        if self._states_of_texts.take(found):
             return
         if found.owner == EMPTY:
             self._last_text = self._count
@@ -440,7 +440,7 @@ class Decoder(PlainReplyDecoder, RepeatingDecoder):
         elif block.kind is wire.ReplyText:
             if not block.has_content:
                 out.append(ContentChunk(block.number, ""))
-            self._count = self._text_states.close_text(self._count, out)
+            self._count = self._states_of_texts.close_text(self._count, out)
         elif block.kind is wire.ReplyThinking:
             out.append(ThinkEnd(block.number))
         else:
@@ -575,8 +575,8 @@ def _calls(frame: JsonObject) -> Iterator[tuple[int, JsonObject, str]]:
     """Yield the calls of a frame, of a message or of the start of one, with their places and the name of their id."""
     message = frame.get("message", frame)
     blocks = message.get("content") if isinstance(message, dict) else None
-    placed = enumerate(blocks) if isinstance(blocks, list) else iter([(frame.get("index"), frame.get("content_block"))])
-    for place, block in placed:
+    pairs = enumerate(blocks) if isinstance(blocks, list) else iter([(frame.get("index"), frame.get("content_block"))])
+    for place, block in pairs:
         if isinstance(place, int) and isinstance(block, dict) and block.get("type") == "tool_use":
             yield place, block, "id"
 

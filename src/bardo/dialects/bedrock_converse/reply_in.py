@@ -402,7 +402,7 @@ class _Content:
         self._count = 0
         self._calls: dict[str, int] = {}
         self._last_text: int | None = None
-        self._text_states = TextStates()
+        self._states_of_texts = TextStates()
         self._last: Kind | None = None
 
     def whole(self, index: int, block: wire.WrittenBlock, arguments: str, raw: JsonObject, out: list[Event]) -> None:
@@ -484,7 +484,7 @@ class _Content:
                 out.append(ToolCallChunk(block.number, "{}"))
             out.append(ToolCallEnd(block.number))
         elif block.kind == "text":
-            self._count = self._text_states.close_text(self._count, out)
+            self._count = self._states_of_texts.close_text(self._count, out)
         else:
             self._give(block, out)
 
@@ -524,7 +524,7 @@ class _Content:
         else:
             block = self._block_at(index, "text", out)
         self._last_text = block.number
-        self._text_states.open_text(block.number, out)
+        self._states_of_texts.open_text(block.number, out)
         if text or not fields:
             out.append(ContentChunk(block.number, text))
         self.add_fields(index, fields, out)
@@ -586,7 +586,7 @@ class _Content:
 
     def _give_redacted(self, block: Block, out: list[Event]) -> None:
         found = SIGNED_BLOCKS.decode_redacted(_join_redacted(block.pieces))
-        if self._text_states.take(found):
+        if self._states_of_texts.take(found):
             return
         if found.owner == EMPTY:
             self._last_text = block.number

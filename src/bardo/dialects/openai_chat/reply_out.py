@@ -270,7 +270,7 @@ class ChatEncoder(RunEncoder):
             return None
         texts = texts_of(further)
         if type(first) is ThinkChunk and self._thinking.repeats(first) and all(texts):
-            return self._chunks.thoughts(first.choice, texts, self._thinking.repeated_index)
+            return self._chunks.thoughts(first.choice, texts, self._thinking.detail_index)
         if type(first) is not ContentChunk:
             return None
         self._lengths[first.choice] += sum(map(len, texts))

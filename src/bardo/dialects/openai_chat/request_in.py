@@ -175,13 +175,13 @@ def _details(message: wire.Message) -> list[PlacedDetail]:
     text, name = message.reasoning_content, "reasoning_content"
     if not text:
         text, name = message.reasoning or "", "reasoning"
-    placed = decode_details(details or ThinkingBlocks().pieces(message.thinking_blocks or ()))
-    readable = [said for one in placed if (said := one.block.readable)]
+    pieces = decode_details(details or ThinkingBlocks().pieces(message.thinking_blocks or ()))
+    readable = [said for one in pieces if (said := one.block.readable)]
     if not text or readable:
         before = plain_before(text, readable)
-        return [PlacedDetail(ReasoningBlock(text=before, format=name)), *placed] if before else placed
-    states = tuple(state for one in placed for state in one.block.opaque)
-    return [PlacedDetail(ReasoningBlock(text=text, format=placed[0].block.format if placed else name, opaque=states))]
+        return [PlacedDetail(ReasoningBlock(text=before, format=name)), *pieces] if before else pieces
+    states = tuple(state for one in pieces for state in one.block.opaque)
+    return [PlacedDetail(ReasoningBlock(text=text, format=pieces[0].block.format if pieces else name, opaque=states))]
 
 
 def _call(call: wire.Call, at: str, place: int) -> Block:

@@ -95,10 +95,10 @@ def decode_details(details: Sequence[JsonObject | Detail]) -> list[PlacedDetail]
         else:
             blocks.append([detail])
         latest = index
-    return [_placed(pieces) for pieces in blocks]
+    return [_decode_detail(pieces) for pieces in blocks]
 
 
-def _placed(pieces: Sequence[Detail]) -> PlacedDetail:
+def _decode_detail(pieces: Sequence[Detail]) -> PlacedDetail:
     """Return the block that some pieces are, in the place that the first of them says which says one."""
     style = pieces[0].format or UNKNOWN
     rest: JsonObject = {}
@@ -196,13 +196,13 @@ Key = int | str
 class ThinkingReader:
     """Reads thinking into blocks; `open_block` is shared with whatever reads the rest of the choice."""
 
-    __slots__ = ("_ids", "_latest", "_open", "_said", "_threads", "_unclaimed")
+    __slots__ = ("_ids", "_latest", "_latest_fields", "_open", "_threads", "_unclaimed")
 
     def __init__(self, open_block: OpenBlock) -> None:
         self._open = open_block
         self._threads: dict[Key, _Thread] = {}
         # What was told of each block beside its text: MiniMax repeats its ids in every fragment.
-        self._said: dict[tuple[int, str], object] = {}
+        self._latest_fields: dict[tuple[int, str], object] = {}
         self._latest: Key = -1
         # The ids of a whole message's blocks, which streams of Responses must name first.
         self._ids: dict[Key, Opaque] | None = None
@@ -272,9 +272,9 @@ class ThinkingReader:
         return events
 
     def _is_new(self, block: int, name: str, value: object) -> bool:
-        if self._said.get((block, name)) == value:
+        if self._latest_fields.get((block, name)) == value:
             return False
-        self._said[block, name] = value
+        self._latest_fields[block, name] = value
         return True
 
     def _block(self, thread: _Thread, text: str, *, named: bool) -> tuple[list[Event], int]:
@@ -494,7 +494,7 @@ class Deltas(Protocol):
 class ThinkingWriter:
     """Writes thinking into `deltas`; `pending_states` says whether opaque state waits to be written.
 
-    `repeated_index` is that of the details of the block that `repeats`, -1 where it has none.
+    `detail_index` is that of the details of the block that `repeats`, -1 where it has none.
 
     Clients join the pieces of one index, string by string: the format of a block stands in the first piece of an index only, and what must
     not be joined, a piece of another type among it, has an index of its own with a `part`. Opaque state is written when the block is left:
@@ -515,7 +515,7 @@ class ThinkingWriter:
         self._parts: dict[Place, int] = {}
         self._positions: dict[Place, JsonObject] = {}
         self._counts: dict[int, int] = {}
-        self._repeats_block = self._repeats_choice = self.repeated_index = -1
+        self._repeats_block = self._repeats_choice = self.detail_index = -1
         self.pending_states: dict[Place, dict[str, Opaque]] = {}
 
     def knows(self, place: Place) -> bool:
@@ -539,9 +539,9 @@ class ThinkingWriter:
             self._formats.setdefault((item.choice, item.block), "")
             return ()
         if self.repeats(item):
-            if self.repeated_index < 0:
+            if self.detail_index < 0:
                 return self._deltas.thinking(item.choice, item.text)
-            return self._deltas.detailed_thinking(item.choice, item.text, self.repeated_index)
+            return self._deltas.detailed_thinking(item.choice, item.text, self.detail_index)
         place = (item.choice, item.block)
         gap = self._gap(item)
         if item.part is None and place in self._plain:
@@ -558,7 +558,7 @@ class ThinkingWriter:
 
     def _repeat(self, place: Place, index: int) -> None:
         self._repeats_choice, self._repeats_block = place
-        self.repeated_index = index
+        self.detail_index = index
 
     def _detailed(self, place: Place, item: ThinkChunk, gap: str) -> JsonObject:
         further = item.part is not None and place in self._named and self._parts.get(place, 0) != item.part

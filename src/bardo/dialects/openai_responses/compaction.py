@@ -124,7 +124,7 @@ def _shown(item: JsonObject, at: str, opens: Open) -> JsonObject:
         )
         hint = "send the item as it came, with the key that got it, or begin a new conversation"
         raise InvalidRequest(message, hint=hint, param=f"{at}.encrypted_content")
-    return _said(f"{HEADING}\n\n{msgspec.json.decode(opened, type=Summary).text}")
+    return _user_message(f"{HEADING}\n\n{msgspec.json.decode(opened, type=Summary).text}")
 
 
 def messages_of_user(items: Sequence[JsonObject]) -> list[JsonObject]:
@@ -145,7 +145,7 @@ def summary_request(request: Request, arrival: Arrival) -> Request:
     return with_items(
         request,
         arrival,
-        [*items, _said(PROMPT)],
+        [*items, _user_message(PROMPT)],
         tool_choice="none" if request.tools else None,
         text=text or None,
         stream=True,
@@ -158,13 +158,13 @@ def part_request(request: Request, arrival: Arrival, part: str, before: str) -> 
     earlier = f"The summary of what came before:\n\n{before}\n\n" if before else ""
     told = f"{earlier}The next part of the conversation:\n\n{part}\n\n{PROMPT}"
     left_out = dict.fromkeys((*_NOT_OF_A_SUMMARY, "tools", "tool_choice", "parallel_tool_calls", "text"))
-    return with_items(request, arrival, [_said(told)], instructions=PART_PROMPT, stream=True, **left_out)
+    return with_items(request, arrival, [_user_message(told)], instructions=PART_PROMPT, stream=True, **left_out)
 
 
 _NOT_OF_A_SUMMARY = ("store", "previous_response_id", "conversation", "context_management", "stream_options")
 
 
-def _said(text: str) -> JsonObject:
+def _user_message(text: str) -> JsonObject:
     return {"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}
 
 
@@ -234,5 +234,5 @@ def read_compacted(fields: JsonObject) -> Usage:
 def _items(request: Request) -> list[JsonObject]:
     given = (request.body or {}).get("input") if request.dialect == NAME else None
     if isinstance(given, str):
-        return [_said(given)]
+        return [_user_message(given)]
     return [item for item in given if isinstance(item, dict)] if isinstance(given, list) else []

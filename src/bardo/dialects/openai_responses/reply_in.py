@@ -408,10 +408,10 @@ def _calls(payload: JsonObject) -> Iterator[tuple[int, JsonObject, str]]:
     """Yield the calls of a frame, of a response or of an event about one, with their places and the name of their id."""
     response = payload.get("response", payload)
     output = response.get("output") if isinstance(response, dict) else None
-    placed = (
+    numbered = (
         enumerate(output) if isinstance(output, list) else iter([(payload.get("output_index"), payload.get("item"))])
     )
-    for place, item in placed:
+    for place, item in numbered:
         if isinstance(place, int) and isinstance(item, dict) and item.get("type") in _CALLED:
             yield place, item, "call_id"
 

@@ -34,7 +34,7 @@ def overlay_row(
         return None
     named = {} if form == known.form.name else {"form": form}
     source = (models or builtin_models()).sources.get(owner)
-    kept = {} if source is None or source.host else _known_row(known)
+    kept = {} if source is None or source.host else _catalog_row(known)
     # As the catalog spells it, and as it is called there.
     about = {"provider": owner, "match": list(dict.fromkeys((known.found.id, known.target.model)))}
     return {**about, **kept, **said, **named, "source": "bardo probe", "date": day, "note": note}
@@ -49,7 +49,7 @@ def _best_form(known: ResolvedFacts, decision: Decision) -> str:
     return next((form for form, count in honoured.items() if count == most and form in tried), known.form.name)
 
 
-def _known_row(known: ResolvedFacts) -> dict[str, Any]:
+def _catalog_row(known: ResolvedFacts) -> dict[str, Any]:
     row = known.found.row
     plain: dict[str, Any] = msgspec.to_builtins(row) if row is not None else {}
     return {name: value for name, value in plain.items() if value is not None and name not in _NOT_KEPT}

@@ -351,28 +351,28 @@ def merged(blocks: Sequence[Block], record: ReplyRecord, *, with_others: bool = 
     spoken = TextRecord in map(type, record.parts)
     texts = _texts(said, record) if said or spoken else []
     calls = _calls(made, record) if len(made) > 1 else iter(made)
-    placed: list[Block] = []
+    merged: list[Block] = []
     for part in record.parts:
         if type(part) is ThinkingRecord:
             for one in own:
                 if one.format == part.block.format and _same_thought(one, part.block):
-                    placed.append(one)
+                    merged.append(one)
                     break
             else:
-                placed.append(part.block)
+                merged.append(part.block)
         elif type(part) is TextRecord:
-            placed += texts.pop(0) if texts else ()
+            merged += texts.pop(0) if texts else ()
         elif type(part) is CallRecord:
             if texts and not spoken:
                 # Words the client added stand before the calls, where its own dialect has them.
-                placed += texts.pop(0)
+                merged += texts.pop(0)
             if (call := next(calls, None)) is not None:
-                placed.append(_restored_call(call, part, at_home=with_others))
+                merged.append(_restored_call(call, part, at_home=with_others))
         elif type(part) is OtherRecord:
             own_form = _own_form(part.block, others)
-            placed += [part.block] if own_form is None and with_others else [own_form] if own_form is not None else []
-    placed += [*others, *chain.from_iterable(texts), *calls]
-    return tuple(placed)
+            merged += [part.block] if own_form is None and with_others else [own_form] if own_form is not None else []
+    merged += [*others, *chain.from_iterable(texts), *calls]
+    return tuple(merged)
 
 
 def overruled(blocks: Sequence[Block], record: ReplyRecord) -> bool:

@@ -49,7 +49,7 @@ class Switch:
         self.reader = reader
         self.rules = rules
         self.degradations: list[Degradation] = []
-        self._told: set[tuple[str, str | None, str]] = set()
+        self._reported: set[tuple[str, str | None, str]] = set()
         self._origin_of = origin_of
         self._refused = refused
         self._refusals: dict[tuple[str, ...], str] = {}
@@ -103,8 +103,8 @@ class Switch:
 
     def tell(self, what: str, sent: str | None, why: str) -> None:
         """Report a difference, once."""
-        if (what, sent, why) not in self._told:
-            self._told.add((what, sent, why))
+        if (what, sent, why) not in self._reported:
+            self._reported.add((what, sent, why))
             self.degradations.append(Degradation("reasoning", asked=what, sent=sent, why=why))
 
     def name(self, block: Block) -> str:

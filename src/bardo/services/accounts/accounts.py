@@ -126,7 +126,7 @@ class Accounts:
         account = self._registry.by_id(own_id)
         return account if account is not None and account.state(self._clock()) == "active" else None
 
-    async def known_key(self, keys: Sequence[str]) -> str:
+    async def own_key(self, keys: Sequence[str]) -> str:
         """Return the one of several keys of a request that is of this gateway, the first where none is: programs send others' keys, too.
 
         Raises Unauthorized where several are, since nobody can tell which of them is meant, and Unavailable where that cannot be found out.
@@ -135,13 +135,13 @@ class Accounts:
             raise Unauthorized(f"the request has more than {_MOST_KEYS} different keys", hint="send one")
         if self._store is not None and any(map(self._registry.may_be_new, keys)):
             await self._look_for_new_keys()
-        known = [one for one in keys if self._registry.find(one) is not None]
-        if len(known) > 1:
+        own = [one for one in keys if self._registry.find(one) is not None]
+        if len(own) > 1:
             hint = (
                 "send one of them, in one place: `Authorization`, `x-api-key`, `x-goog-api-key`, `api-key` or `?key=`"
             )
             raise Unauthorized("the request has two different keys of this gateway", hint=hint)
-        return known[0] if known else keys[0]
+        return own[0] if own else keys[0]
 
     async def account_of(self, key: str) -> Account | None:
         """Return whose a key is, also one that was made just now. Raises Unauthorized, and Unavailable where that cannot be found out."""

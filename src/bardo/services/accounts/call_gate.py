@@ -45,7 +45,7 @@ class CallGate:
         self,
         account: Account,
         request: Request | EmbedRequest,
-        placed: Placement,
+        placement: Placement,
         request_id: str,
         *,
         requests: int = 1,
@@ -59,16 +59,16 @@ class CallGate:
         `free`: the call can cost nothing. Raises Forbidden, RateLimited and OverBudget.
         """
         if account.models:
-            placed = permitted(account, request.model, placed)
+            placement = permitted(account, request.model, placement)
         if account.limited:
             facts = CallFacts(request_id=request_id, requests=requests, slots=slots, free=free, session=session)
             if not free:
-                placed = self.priced(account, request.model, placed)
+                placement = self.priced(account, request.model, placement)
             if not free and (account.has_budget or account.limits.tokens_per_minute is not None):
                 long = size_of(request) if isinstance(request, Request) else 0
-                facts = await run_by_size(long, partial(self.facts, account, request, placed.targets, facts))
+                facts = await run_by_size(long, partial(self.facts, account, request, placement.targets, facts))
             await self.accounts.admit(account, facts)
-        return placed
+        return placement
 
     def facts(
         self, account: Account, request: Request | EmbedRequest, targets: Sequence[Target], call_facts: CallFacts
@@ -102,28 +102,28 @@ class CallGate:
         parts: Any = cost.parts or None
         return msgspec.structs.replace(call, input_tokens=facts.prompt_tokens, cost_nanos=cost.nanos, cost_parts=parts)
 
-    def priced(self, account: Account, asked: str, placed: Placement) -> Placement:
+    def priced(self, account: Account, asked: str, placement: Placement) -> Placement:
         """Return the targets whose price is known, where the money of a key is limited and it may ask no others.
 
         Raises Forbidden where none is left.
         """
         if not account.has_budget or self._settings.rule(account.unknown_cost) != "refuse":
-            return placed
+            return placement
         now = self._clock()
         kept = tuple(
             one
-            for one in placed.targets
+            for one in placement.targets
             if estimate(self._prices.price(one.provider, one.model, now), 1, 1) is not None
         )
-        if len(kept) == len(placed.targets):
-            return placed
+        if len(kept) == len(placement.targets):
+            return placement
         if not kept:
             message = f"the key has a budget, and what {asked[:200]!r} costs is not known"
             hint = 'ask a model with a price, give its price under [[prices]], or set unknown_cost = "estimate" under [budgets]'
             raise Forbidden(message, hint=hint)
-        dropped = [one for one in placed.targets if one not in kept]
+        dropped = [one for one in placement.targets if one not in kept]
         lost = tuple(Degradation("model", asked=name, why=WITHOUT_PRICE) for name in target_names(dropped))
-        return msgspec.structs.replace(placed, targets=kept, skipped=(*placed.skipped, *lost))
+        return msgspec.structs.replace(placement, targets=kept, skipped=(*placement.skipped, *lost))
 
     def charged(self, nanos: int | None) -> int | None:
         """Return what a key is charged for what a call cost, or None if that is not known, or is the provider's cost alone."""
@@ -145,23 +145,23 @@ class CallGate:
         return None if found is None else self._settings.charged(found)
 
 
-def permitted(account: Account, asked: str, placed: Placement) -> Placement:
+def permitted(account: Account, asked: str, placement: Placement) -> Placement:
     """Return the targets that a key may ask: all where it may ask for the name itself, else those whose own names it may ask for.
 
     A request that says what it needs beside a model may lead elsewhere than the name says, so that its targets are looked at.
     Raises Forbidden where none is left.
     """
-    if placed.route is None and account.may_ask(placed.meant or asked):
-        return placed
-    kept = tuple(one for one in placed.targets if account.may_ask(one.model, f"{one.provider.id}/{one.model}"))
-    if len(kept) == len(placed.targets):
-        return placed
+    if placement.route is None and account.may_ask(placement.meant or asked):
+        return placement
+    kept = tuple(one for one in placement.targets if account.may_ask(one.model, f"{one.provider.id}/{one.model}"))
+    if len(kept) == len(placement.targets):
+        return placement
     if not kept:
         hint = f"it may ask: {', '.join(account.models)}"
         raise Forbidden(f"the key may not ask {asked[:200]!r}", hint=hint)
-    dropped = [one for one in placed.targets if one not in kept]
+    dropped = [one for one in placement.targets if one not in kept]
     lost = tuple(Degradation("model", asked=name, why=WHY) for name in target_names(dropped))
-    return msgspec.structs.replace(placed, targets=kept, skipped=(*placed.skipped, *lost))
+    return msgspec.structs.replace(placement, targets=kept, skipped=(*placement.skipped, *lost))
 
 
 def _tokens(request: Request | EmbedRequest) -> tuple[int, int | None, int]:

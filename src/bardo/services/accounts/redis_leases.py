@@ -183,8 +183,8 @@ class RedisLeaseStore:
             asked["rows"] += [(account, field, "0") for field in found.past]
         return [int(one) for one in self._server.eval(_STORE, 1, _PREFIX, json.dumps(asked))]
 
-    def _time(self, told: tuple[int, int], now: float) -> float:
-        return told[0] + told[1] / 1e6 if self._by_server else now
+    def _time(self, server_time: tuple[int, int], now: float) -> float:
+        return server_time[0] + server_time[1] / 1e6 if self._by_server else now
 
     def _field(self, name: str, period: int) -> str:
         return f"{name}|{period}|{self._worker}"

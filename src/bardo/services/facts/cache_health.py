@@ -47,8 +47,8 @@ class _Pieces:
 
     def alike(self, other: _Pieces) -> int:
         """Return how many pieces two heads have in common: in their places, or before and behind one change that moved the rest."""
-        placed: int = sum(map(eq, self.ahead, other.ahead))
-        return max(placed, _common(self.ahead, other.ahead) + _common(self.back, other.back))
+        in_place: int = sum(map(eq, self.ahead, other.ahead))
+        return max(in_place, _common(self.ahead, other.ahead) + _common(self.back, other.back))
 
     def first_difference(self, other: _Pieces) -> int:
         """Return from about which character on two heads differ."""

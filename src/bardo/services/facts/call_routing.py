@@ -154,12 +154,12 @@ class CallRouting:
                 request = without_workload(request, directory.workloads)
             return request, await self._ready(await directory.placement(request.model))
         needs = with_found(needs, found) if found else needs
-        placed: Placement | None = None
+        placement: Placement | None = None
         targets: Sequence[Target] = ()
         steps: Steps = {}
         if needs.models:
-            placed = await directory.placement(*needs.models)
-            targets = placed.targets
+            placement = await directory.placement(*needs.models)
+            targets = placement.targets
         else:
             if needs.workload is not None and needs.workload.route:
                 await directory.discover()
@@ -172,7 +172,7 @@ class CallRouting:
             discounts=None if discounts is None else discounts(needs.request),
         )
         check_contradiction(needs, routed.decision)
-        skipped = () if placed is None else placed.skipped
+        skipped = () if placement is None else placement.skipped
         made = Placement(routed.targets, skipped=skipped, route=record_of(routed.record, needs, steps))
         return needs.request, await self._ready(made)
 
@@ -180,13 +180,13 @@ class CallRouting:
         """Return who may serve the models, best first, each server asked once what it knows of its models. Raises UnknownModel."""
         return await self._ready(await self._directory.placement(*models))
 
-    async def _ready(self, placed: Placement) -> Placement:
+    async def _ready(self, placement: Placement) -> Placement:
         """Return who is asked with those last that are down, each server asked once what it knows of its models."""
         if self.health.store.troubled:
-            placed = self.health.arranged(placed, self._watch)
+            placement = self.health.ordered_placement(placement, self._watch)
         if self._server_facts is not None:
-            await self._server_facts.ask_before(placed.targets)
-        return placed
+            await self._server_facts.ask_before(placement.targets)
+        return placement
 
     async def route(
         self,

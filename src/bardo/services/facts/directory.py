@@ -153,7 +153,7 @@ class ProviderDirectory:
         self._coming: dict[str, asyncio.Task[None]] = {}
         # What names stand for and who serves them, as long as nothing changes.
         self._names: dict[str, ResolvedModel] = {}
-        self._placed: dict[str, list[Target]] = {}
+        self._resolved: dict[str, list[Target]] = {}
         self._placements: dict[str, Placement] = {}
 
     @classmethod
@@ -214,18 +214,18 @@ class ProviderDirectory:
         if asks and any(self._may_be_listed_elsewhere(name) for name in names):
             await self.discover()
             names = self._names_behind(models)
-        placed = self._place_all(names)
-        if placed.problems and asks:
+        placement = self._place_all(names)
+        if placement.problems and asks:
             await self.discover(seconds=PLACING_SECONDS)
-            placed = self._place_all(self._names_behind(models))
+            placement = self._place_all(self._names_behind(models))
         if len(models) == 1 and (meant := self.meant(models[0])) != models[0]:
-            placed = msgspec.structs.replace(placed, meant=meant)
-        if not placed.targets:
-            problem = placed.problems[0]
+            placement = msgspec.structs.replace(placement, meant=meant)
+        if not placement.targets:
+            problem = placement.problems[0]
             raise self._explained(problem) from problem
-        if len(models) == 1 and not placed.problems and asks:
-            _remember(self._placements, models[0], placed)
-        return placed
+        if len(models) == 1 and not placement.problems and asks:
+            _remember(self._placements, models[0], placement)
+        return placement
 
     def _names_behind(self, models: Sequence[str]) -> tuple[str, ...]:
         every = [self.found(model) for model in models]
@@ -312,11 +312,11 @@ class ProviderDirectory:
         return self.found(model).workload
 
     def _place(self, model: str) -> list[Target]:
-        placed = self._placed.get(model)
+        placed = self._resolved.get(model)
         if placed is None:
             if model.startswith(PREFIX) and not self._has_provider(model):
                 raise unknown_workload(model.removeprefix(PREFIX), self.workloads)
-            placed = _remember(self._placed, model, resolve(model, self._providers))
+            placed = _remember(self._resolved, model, resolve(model, self._providers))
         return [*placed]
 
     def _has_provider(self, model: str) -> bool:
@@ -326,7 +326,7 @@ class ProviderDirectory:
     def _forget(self) -> None:
         """Forget what followed from the providers, which have changed."""
         self._names.clear()
-        self._placed.clear()
+        self._resolved.clear()
         self._placements.clear()
 
     def _explained(self, problem: UnknownModel) -> UnknownModel:

@@ -500,8 +500,8 @@ class ProgressReporter:
     def __init__(self, subsystem: str) -> None:
         self._subsystem = subsystem
         self._phase = ""
-        self._told = ("", 0, 0)
-        self._told_at = 0.0
+        self._last_state = ("", 0, 0)
+        self._reported_at = 0.0
         self._reasoning = TokenEstimate()
         self._answer = TokenEstimate()
 
@@ -510,10 +510,10 @@ class ProgressReporter:
         for event in events:
             self._take(event)
         state = (self._phase, self._reasoning.tokens, self._answer.tokens)
-        changed = state[0] != self._told[0]
-        if not state[0] or state == self._told or (not changed and now - self._told_at < _EVERY_SECONDS):
+        changed = state[0] != self._last_state[0]
+        if not state[0] or state == self._last_state or (not changed and now - self._reported_at < _EVERY_SECONDS):
             return None
-        self._told, self._told_at = state, now
+        self._last_state, self._reported_at = state, now
         phase, reasoning, answer = state
         return CallProgress(subsystem=self._subsystem, phase=phase, reasoning_tokens=reasoning, answer_tokens=answer)
 

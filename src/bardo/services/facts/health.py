@@ -171,14 +171,12 @@ class HealthKeeper:
         order = [*ready, *(targets[place] for _, place in later)]
         return order, self._passed_over(targets, order[0], now)
 
-    def arranged(self, placed: Placement, watch: Callable[[], float]) -> Placement:
+    def ordered_placement(self, placement: Placement, watch: Callable[[], float]) -> Placement:
         """Return who is asked, in the order of `ordered`, with why some were passed over."""
         if not self.store.troubled:
-            return placed
-        targets, passed_over = self.ordered(placed.targets, watch())
-        if targets is placed.targets:
-            return placed
-        return msgspec.structs.replace(placed, targets=tuple(targets), skipped=(*placed.skipped, *passed_over))
+            return placement
+        targets, passed_over = self.ordered(placement.targets, watch())
+        return msgspec.structs.replace(placement, targets=tuple(targets), skipped=(*placement.skipped, *passed_over))
 
     def _waits_until(self, target: Target, now: float, *, may_claim: bool) -> float | None:
         """Return until when a target is passed over, or None if it keeps its place."""

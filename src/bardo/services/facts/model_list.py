@@ -147,8 +147,8 @@ async def _alias_info(directory: ProviderDirectory, name: str) -> ModelInfo:
     workload = directory.workload(name)
     if workload is not None:
         return _workload_info(name, workload)
-    placed = await directory.placement(name, asks=False)
-    return msgspec.structs.replace(_info(name, placed.targets[0]), route="alias")
+    placement = await directory.placement(name, asks=False)
+    return msgspec.structs.replace(_info(name, placement.targets[0]), route="alias")
 
 
 def _info(name: str, target: Target) -> ModelInfo:
@@ -163,7 +163,7 @@ def _operations(target: Target) -> tuple[Operation, ...]:
     return ("embed",) if endpoint.models else ("generate", "count_tokens", "embed")
 
 
-class KnownModel(msgspec.Struct, frozen=True, kw_only=True):
+class ModelEntry(msgspec.Struct, frozen=True, kw_only=True):
     """A model at a provider. `listing` is the list of the provider that was kept, or None if there is none."""
 
     merged: MergedModel
@@ -171,16 +171,16 @@ class KnownModel(msgspec.Struct, frozen=True, kw_only=True):
     price: Price | None
 
 
-def known_model(
+def model_entry(
     target: Target, facts: ModelFacts, prices: PriceBook, now: float, *, learned: FactsAnswer | None = None
-) -> KnownModel:
+) -> ModelEntry:
     """Return what is known of a target at a Unix time. `learned` is what its server says, else what it last said is taken."""
-    said = facts.learned(target) if learned is None else learned
+    answer = facts.learned(target) if learned is None else learned
     own = [layer for layer in facts.of(target, asks=False).layers if layer.name != "L1"]
-    kept = facts.listing(target.provider)
-    day = None if kept is None else kept.date
-    return KnownModel(
-        merged=merge(target.provider, target.model, said, own=own, listed_on=day),
-        listing=kept,
+    listing = facts.listing(target.provider)
+    listed_on = None if listing is None else listing.date
+    return ModelEntry(
+        merged=merge(target.provider, target.model, answer, own=own, listed_on=listed_on),
+        listing=listing,
         price=prices.price(target.provider, target.model, now),
     )

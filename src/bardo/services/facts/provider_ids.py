@@ -90,7 +90,7 @@ class ProviderIds:
         missing = [one for one in ids if one.text not in own]
         if self._settings.unknown == "allow":
             # What another tenant has is not unknown.
-            missing = [one for one in missing if await self._found(_known_space(one.text), [one])]
+            missing = [one for one in missing if await self._found(_space_of(one.text), [one])]
         if missing:
             one = missing[0]
             shown = one.text[:200]
@@ -106,7 +106,7 @@ class ProviderIds:
         now = self._clock()
         await self._calls.put(_OWN + tenant, ids, b"1", now=now)
         for one in ids:
-            await self._calls.put(_known_space(one), [one], b"1", now=now)
+            await self._calls.put(_space_of(one), [one], b"1", now=now)
 
     def watched(self, reply: Reply, dialect: str, tenant: str, asked: Collection[str] = ()) -> Reply:
         """Return a provider's reply that keeps the ids in it before anybody reads them; the reply itself where there can be none.
@@ -129,7 +129,7 @@ class ProviderIds:
         return found
 
 
-def _known_space(text: str) -> str:
+def _space_of(text: str) -> str:
     """Return where it is kept that somebody has an id: in parts, so that one tenant with many does not push out all others."""
     return _KNOWN + hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:2]
 

@@ -57,23 +57,24 @@ class ServerChoice:
         self._turn = 0
 
     async def at_servers(
-        self, placed: Placement, request: Request | EmbedRequest, tenant: str = "", *, every: bool = False
+        self, placement: Placement, request: Request | EmbedRequest, tenant: str = "", *, every: bool = False
     ) -> Placement:
         """Return who is asked, with the servers of each provider of several addresses in its place, best first.
 
         They are the first four, or all where a layer chooses among them (`every`).
         """
-        if not placed.has_servers:
-            return placed
+        if not placement.has_servers:
+            return placement
         head = conversation_head(request, tenant)
         targets: list[Target] = []
-        for target in placed.targets:
+        for target in placement.targets:
             chosen = self.order(target.provider, target.model, head)[: None if every else MOST_SERVERS_TRIED]
             targets += [msgspec.structs.replace(target, provider=one) for one in chosen]
-        placed = self._health.arranged(msgspec.structs.replace(placed, targets=tuple(targets)), self._watch)
+        placement = msgspec.structs.replace(placement, targets=tuple(targets))
+        placement = self._health.ordered_placement(placement, self._watch)
         if self._facts is not None:
-            await self._facts.ask_before(placed.targets)
-        return placed
+            await self._facts.ask_before(placement.targets)
+        return placement
 
     def order(self, provider: Provider, model: str, head: bytes) -> list[Provider]:
         """Return the servers of a provider in the order in which a call is put to them.

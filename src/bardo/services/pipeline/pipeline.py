@@ -246,12 +246,12 @@ class LayerChoice:
         """Return a plan with these layers, in their order."""
         chosen = [row for row in layer_rows().values() if row.name in names and row.name in self._builders]
         own = [self._own_layer(name) for name in self._order_of_own(profile, names)]
-        placed: dict[LayerPlace, list[Layer]] = {"before_route": [], "after_route": []}
+        by_place: dict[LayerPlace, list[Layer]] = {"before_route": [], "after_route": []}
         for row in chosen:
-            placed[row.place].append(self._layer(row.name))
+            by_place[row.place].append(self._layer(row.name))
         for layer in own:
-            placed[place_of(layer)].append(layer)
-        before, after = tuple(placed["before_route"]), tuple(placed["after_route"])
+            by_place[place_of(layer)].append(layer)
+        before, after = tuple(by_place["before_route"]), tuple(by_place["after_route"])
         reads_session = bool(own) or any(row.reads_session for row in chosen)
         masking = frozenset(layer.name for layer in (*before, *after) if getattr(layer, "masks", False))
         all_names = tuple(layer.name for layer in (*before, *after))

@@ -162,7 +162,7 @@ class ChatBot(Generic[Part]):
         self._conversations = Conversations(service, settings.history)
         self._choices: RecentMapping[tuple[str, Place], str] = RecentMapping(_MOST_CHOICES)
         self._revealed: RecentMapping[str, ReasoningChain] = RecentMapping(_MOST_REVEALED)
-        self._told: RecentMapping[str, bool] = RecentMapping(_MOST_TOLD)
+        self._refused_users: RecentMapping[str, bool] = RecentMapping(_MOST_TOLD)
         self._tasks: set[asyncio.Task[None]] = set()
 
     def begin(self, work: Coroutine[Any, Any, None]) -> None:
@@ -186,8 +186,8 @@ class ChatBot(Generic[Part]):
 
     def is_first_refusal(self, user: str) -> bool:
         """Whether somebody who may not use the bot was not told so yet."""
-        is_first = self._told.get(user) is None
-        self._told.put(user, True)
+        is_first = self._refused_users.get(user) is None
+        self._refused_users.put(user, True)
         return is_first
 
     def new_conversation(self, place: Place) -> str:

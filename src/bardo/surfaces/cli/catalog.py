@@ -27,7 +27,7 @@ from bardo.services.facts.introspect import Introspector, MergedModel
 from bardo.services.facts.listings import CatalogRefresh, Change, Listing, Outcome, askable, changes, listing_sources
 from bardo.services.facts.listings.listings import feed_prices
 from bardo.services.facts.model_facts import ModelFacts
-from bardo.services.facts.model_list import KnownModel, known_model
+from bardo.services.facts.model_list import ModelEntry, model_entry
 from bardo.services.facts.price_book import PriceBook
 from bardo.surfaces.cli.options import AsJson, Config
 from bardo.surfaces.presets import target_named
@@ -275,7 +275,7 @@ def show_model(model: str, provider: str, config: Path | None, *, live: bool, as
         _show_row(known.merged, known.listing, known.price)
 
 
-async def _merged_facts(model: str, provider: str, config: Path | None, *, live: bool) -> KnownModel:
+async def _merged_facts(model: str, provider: str, config: Path | None, *, live: bool) -> ModelEntry:
     settings, keyring, transport = load_settings(config), Keyring(), HttpTransport()
     introspector = Introspector(transport, keyring)
     try:
@@ -286,7 +286,7 @@ async def _merged_facts(model: str, provider: str, config: Path | None, *, live:
         prices = PriceBook(settings.prices)
         feed_prices(listings, prices, [target.provider])
         facts = ModelFacts(settings.models, listings=listings)
-        return known_model(target, facts, prices, time.time(), learned=learned)
+        return model_entry(target, facts, prices, time.time(), learned=learned)
     finally:
         await introspector.close()
         await transport.close()

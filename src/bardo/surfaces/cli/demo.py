@@ -23,7 +23,7 @@ from bardo.adapters.stores.log import LogReader, LogRow
 from bardo.server.serving import BackgroundServer
 from bardo.simulators import PRESETS, Simulator, presets, serve_many
 from bardo.surfaces.cli.options import AsJson
-from bardo.surfaces.cli.simulate import KEY_VARIABLE, entry_for, known_presets
+from bardo.surfaces.cli.simulate import KEY_VARIABLE, checked_presets, entry_for
 from bardo.surfaces.gateway.app import Gateway
 from bardo.surfaces.gateway.main import gateway_of
 from bardo.surfaces.library.decoding import decode
@@ -223,7 +223,7 @@ def demo(
     Asks simulated providers one question through a gateway, in every client dialect, and compares what comes back. Needs no key and no
     network, and leaves nothing behind.
     """
-    rows = _ask(known_presets(names or ()))
+    rows = _ask(checked_presets(names or ()))
     failed = [row for row in rows if row.problem]
     if as_json:
         show_json({"question": QUESTION, "ok": not failed, "rows": rows})

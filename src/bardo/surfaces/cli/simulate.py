@@ -35,12 +35,12 @@ from bardo.values.errors import ConfigError, InvalidRequest
 KEY_VARIABLE = "SIMULATED_KEY"
 
 
-def known_presets(names: Sequence[str]) -> list[str]:
+def checked_presets(names: Sequence[str]) -> list[str]:
     """Return the simulators' names, all of them where none is given. Raises InvalidRequest naming the nearest."""
-    return [_known_preset(name) for name in dict.fromkeys(names)] or presets()
+    return [_checked_preset(name) for name in dict.fromkeys(names)] or presets()
 
 
-def _known_preset(name: str) -> str:
+def _checked_preset(name: str) -> str:
     wanted = name.strip().lower().replace("-", "_")
     if wanted in PRESETS:
         return wanted
@@ -155,7 +155,7 @@ def simulate(
     as_json: AsJson = False,
 ) -> None:
     """Run simulated providers until Ctrl-C. A bardo.toml that points at them goes to stdout."""
-    chosen = known_presets(names or ())
+    chosen = checked_presets(names or ())
     if list_only:
         _list(chosen, as_json=as_json)
         return

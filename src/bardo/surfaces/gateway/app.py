@@ -381,7 +381,7 @@ async def authenticate(context: GatewayContext, accounts: Accounts, route: Route
         raise Unauthorized("requests signed as AWS's are hold no key that can be checked", hint=hint)
     if not keys and route.endpoint == "ready":
         return
-    key = await accounts.known_key(keys) if len(keys) > 1 else next(iter(keys), "")
+    key = await accounts.own_key(keys) if len(keys) > 1 else next(iter(keys), "")
     account = await accounts.account_of(key)
     if account is not None:
         scope[ACCOUNT], scope[KEY] = account, key

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from bardo.adapters.log_filter import known_values
+from bardo.adapters.log_filter import configured_secrets
 from bardo.surfaces.render.wording import printable
 from bardo.values.error_cleaning import escaped_json
 from bardo.values.errors import BardoError, UpstreamRefused
@@ -99,7 +99,7 @@ def print_problem(problem: BardoError) -> None:
 
 def _without_passwords(text: str) -> str:
     """Return a message without what is secret of the addresses in the configuration: drivers quote what they were given."""
-    known = known_values()
+    known = configured_secrets()
     return secrets_of(known).in_text(text) if known else text
 
 

@@ -63,7 +63,7 @@ class RenewableFile:
         self._name = name
         self._log = logging.getLogger(f"bardo.{area}")
         self._opened: Identity | None = None
-        self._told = ""
+        self._last_error = ""
 
     def open(self, opening: Callable[[], T]) -> T:
         """Return what `opening` does; a file that it cannot use is set aside, and opened once more. Raises what `opening` raises."""
@@ -115,8 +115,8 @@ class RenewableFile:
 
     def _tell(self, text: str) -> None:
         """Write a line that is true until somebody acts, once: the file is opened again and again."""
-        if text != self._told:
-            self._told = text
+        if text != self._last_error:
+            self._last_error = text
             self._log.error("%s", text)
 
 

@@ -172,9 +172,9 @@ class RedisReplies:
         tenant = b"" if selection.tenant is None else b"=" + _bytes(selection.tenant)
         removed = passed = 0
         while True:
-            looked, gone = map(int, self._purge(args=[PREFIX, tenant, _AT_ONCE, passed, *labels]))
-            removed, passed = removed + gone, passed + looked - gone
-            if (gone if labels else looked) < _AT_ONCE:
+            examined, deleted = map(int, self._purge(args=[PREFIX, tenant, _AT_ONCE, passed, *labels]))
+            removed, passed = removed + deleted, passed + examined - deleted
+            if (deleted if labels else examined) < _AT_ONCE:
                 return removed
 
     def totals(self, tenant: str | None = None) -> tuple[int, int]:

@@ -16,7 +16,7 @@ from bardo.catalog.rows import ProviderRow
 from bardo.planning.route import Provider, Target, target_at
 from bardo.services.facts.introspect import MergedFact
 from bardo.services.facts.model_facts import ModelFacts
-from bardo.services.facts.model_list import KnownModel, known_model, names_to_ask
+from bardo.services.facts.model_list import ModelEntry, model_entry, names_to_ask
 from bardo.surfaces.panel.pages import Page, PanelRequest
 from bardo.surfaces.panel.tables import Cell, Head, Pager, Table, paged
 from bardo.surfaces.presets import provider_named
@@ -81,7 +81,7 @@ def has_words(text: str, words: Sequence[str]) -> bool:
 
 
 def models_table(
-    names: Sequence[ListedName], asked_by: Sequence[str], known: Sequence[KnownModel], *, searched: bool
+    names: Sequence[ListedName], asked_by: Sequence[str], known: Sequence[ModelEntry], *, searched: bool
 ) -> Table:
     """Return a row for each model: what it is asked for by, what is known of its thinking with who says so, its context and its price."""
     return Table(
@@ -94,7 +94,7 @@ def models_table(
     )  # fmt: skip
 
 
-def _model(name: ListedName, asked_by: str, known: KnownModel) -> tuple[Cell | str, ...]:
+def _model(name: ListedName, asked_by: str, known: ModelEntry) -> tuple[Cell | str, ...]:
     merged, listed = known.merged, known.listing and known.listing.models.get(name.model)
     fact = next((one for one in merged.facts if one.field == "control"), None)
     efforts = merged["efforts"]
@@ -228,7 +228,7 @@ async def show_model(panel: Panel, request: PanelRequest) -> Page:
     account = None if request.viewer.operator else request.viewer.account
     if account is not None and not account.may_ask(model, f"{target.provider.id}/{model}"):
         raise UnknownModel(f"the model {model!r} is not one that your key may ask")
-    known = known_model(target, services.facts, services.prices, services.clock())
+    known = model_entry(target, services.facts, services.prices, services.clock())
     (asked_by,) = await names_to_ask(services.directory, [target])
     merged = known.merged
     facts = [
@@ -263,7 +263,7 @@ async def _list_page(panel: Panel, request: PanelRequest, which: str, words: Seq
     names = [one for one in names if has_words(f"{one.provider.id}/{one.model}", words)]
     page, pager = paged(names, _PATH, query)
     targets = [Target(provider=one.provider, model=one.model) for one in page]
-    known, asked_by = await _known_models(panel, targets), await names_to_ask(services.directory, targets)
+    known, asked_by = await _model_entries(panel, targets), await names_to_ask(services.directory, targets)
     return models_table(page, asked_by, known, searched=bool(words)), pager
 
 
@@ -278,17 +278,17 @@ async def _examples(panel: Panel, request: PanelRequest, providers: Sequence[Pro
     return {provider: name for provider, name in zip(firsts, names, strict=True) if name}
 
 
-async def _known_models(panel: Panel, targets: Sequence[Target]) -> list[KnownModel]:
+async def _model_entries(panel: Panel, targets: Sequence[Target]) -> list[ModelEntry]:
     services = panel.context.services
     now, found = services.clock(), []
     for place, target in enumerate(targets):
         if place % _AT_ONCE == _AT_ONCE - 1:
             await asyncio.sleep(0)
-        found.append(known_model(target, services.facts, services.prices, now))
+        found.append(model_entry(target, services.facts, services.prices, now))
     return found
 
 
-def _facts_table(known: KnownModel) -> Table:
+def _facts_table(known: ModelEntry) -> Table:
     return Table(
         name="facts",
         caption="What is known of its thinking",

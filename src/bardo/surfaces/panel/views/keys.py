@@ -57,8 +57,8 @@ def account_of_form(form: Mapping[str, str], now: float) -> Account:
         id="",
         name=name,
         tenant=_text(form, "tenant"),
-        tags=_words(form, "tags"),
-        models=_parse_field("models", lambda: checked_globs(_words(form, "models"))),
+        tags=_word_list(form, "tags"),
+        models=_parse_field("models", lambda: checked_globs(_word_list(form, "models"))),
         limits=KeyLimits(**limits_of_form(form)),
         created=now,
         expires=expiry_of_form(form, now),
@@ -75,7 +75,7 @@ def limits_of_form(form: Mapping[str, str]) -> dict[str, int | None]:
 
 def fields_of_form(form: Mapping[str, str], now: float) -> dict[str, Any]:
     """Return what else of a key can be changed later: the models that it may ask, and when it ends."""
-    models = _parse_field("models", lambda: checked_globs(_words(form, "models")))
+    models = _parse_field("models", lambda: checked_globs(_word_list(form, "models")))
     return {"models": models, "expires": expiry_of_form(form, now)}
 
 
@@ -101,7 +101,7 @@ def _text(form: Mapping[str, str], name: str) -> str:
     return text
 
 
-def _words(form: Mapping[str, str], name: str) -> tuple[str, ...]:
+def _word_list(form: Mapping[str, str], name: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(word for word in _BETWEEN.split(_text(form, name)) if word))
 
 

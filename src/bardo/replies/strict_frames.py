@@ -36,7 +36,7 @@ EventsAndBytes = tuple[Sequence[Event], bytes]
 """Events, and the bytes of the provider that they were read from; no bytes where the reply broke."""
 
 
-def sound(frame: Frame) -> Frame:
+def strict_frame(frame: Frame) -> Frame:
     """Return the frame as any reader can read it: the frame itself, unless it had to be mended, or its bytes left out."""
     data, raw = frame.data, frame.raw
     if data is None:
