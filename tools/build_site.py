@@ -111,6 +111,8 @@ def build() -> int:
     staged = SITE / "docs"
     shutil.rmtree(staged, ignore_errors=True)
     shutil.copytree(DOCS, staged)
+    for page in staged.rglob("*.md"):
+        page.write_text(without_source_links(page.read_text(encoding="utf-8")), encoding="utf-8")
     shutil.copytree(ROOT / "tools" / "site" / "assets", staged / "assets")
     for script in (MERMAID, SEARCH_SHIM):
         found = fetch_script(script, SITE / "npm")
@@ -129,6 +131,11 @@ def build() -> int:
     for one in foreign:
         print(f"pages load {one}", file=sys.stderr)
     return code or (1 if foreign else 0)
+
+
+def without_source_links(text: str) -> str:
+    """Return a page whose links to files of the source are names alone: the site does not have those files."""
+    return re.sub(r"\[([^]\n]+)\]\((?:\.\./)+src/[^)\s]+\)", r"\1", text)
 
 
 def with_own_scripts(html: str, *, depth: int) -> str:

@@ -57,3 +57,8 @@ def test_the_search_in_a_folder_takes_the_sites_own_script() -> None:
     html = f'<script src="{build_site._SHIM_ADDRESS}"></script>'
     assert build_site.with_own_scripts(html, depth=2) == '<script src="../../assets/iframe-worker.js"></script>'
     assert build_site.loaded_from_others(build_site.with_own_scripts(html, depth=0)) == []
+
+
+def test_links_to_the_source_are_names_on_the_site() -> None:
+    page = "See [`a`](../src/bardo/a.py), [`b.c`](../../src/bardo/b.py) and [the glossary](glossary.md)."
+    assert build_site.without_source_links(page) == "See `a`, `b.c` and [the glossary](glossary.md)."
