@@ -17,7 +17,7 @@ import bardo
 from bardo.adapters.config.settings import Settings
 from bardo.catalog.load import builtin
 from bardo.simulators import KINDS
-from support.offenders import each_case
+from support.offenders import each_case, offenders
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -106,6 +106,18 @@ def test_every_decision_has_a_number_and_a_date() -> None:
         title, date = record.read_text(encoding="utf-8").split("\n\n")[:2]
         assert title.startswith(f"# {record.name[:4]} ")
         assert re.fullmatch(r"\d{4}-\d\d-\d\d", date), f"{record.name} opens with its title and its date"
+
+
+def test_a_file_that_a_decision_names_is_there() -> None:
+    places = (ROOT, ROOT / "src" / "bardo", ROOT / "src" / "bardo" / "catalog" / "data")
+    named = [
+        (record.name, name)
+        for record in sorted((DOCS / "decisions").glob("[0-9]*.md"))
+        for name in re.findall(r"`(\w+/[\w/]*\.(?:py|toml))`", record.read_text(encoding="utf-8"))
+    ]
+    assert len(named) > 20
+    gone = [row for row in named if not any((place / row[1]).exists() for place in places)]
+    offenders(gone, "a decision says how it is now, and names a file that is not there")
 
 
 def test_every_dependency_has_its_line() -> None:
