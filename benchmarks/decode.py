@@ -12,7 +12,7 @@ import msgspec
 from bardo.catalog.load import builtin
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
-from bardo.replies.reply_reader import ReplyReader, open_framing
+from bardo.replies.reply_reader import ReplyHandling, ReplyReader, open_framing, row_reader
 from bardo.values.events import Event, ReplyStart
 from bardo.values.request import Request
 from bardo.values.wire import Arrival
@@ -125,7 +125,7 @@ def _row(name: str) -> ProviderRow:
 
 
 def _reader(row: ProviderRow) -> ReplyReader:
-    return ReplyReader(row, streamed=True, model="bench", stamp=_STAMP)
+    return row_reader(row, streamed=True, model="bench", handling=ReplyHandling(stamp=_STAMP))
 
 
 def _request(client: str) -> Request:

@@ -18,7 +18,7 @@ from bardo.dialects import dialect
 from bardo.planning.planner import plan
 from bardo.planning.route import Provider, Target
 from bardo.replies.citations import citations_between
-from bardo.replies.reply_reader import ReplyReader
+from bardo.replies.reply_reader import row_reader
 from bardo.replies.reply_stages import FillMissingFields
 from bardo.replies.translation_stages import ForeignContent
 from bardo.streams.stage import Stage
@@ -107,7 +107,7 @@ def cases() -> Iterator[ReplyCase]:
 def sent(recording: Recording) -> Sent:
     """Return what a recording says."""
     row = provider_row(recording.folder)
-    reader = ReplyReader(row, streamed=recording.framing != "json")
+    reader = row_reader(row, streamed=recording.framing != "json")
     events = [*reader.feed(recording.body), *reader.finish()]
     documents = list(payloads(recording))
     raw = read_reply(documents, row.dialect)

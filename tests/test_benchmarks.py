@@ -37,7 +37,7 @@ from benchmarks.upstream import at_once, listen, request_end
 
 import bardo as package
 from bardo.adapters.stores.log import LogReader
-from bardo.replies.reply_reader import ReplyReader
+from bardo.replies.reply_reader import row_reader
 from bardo.values.request import Resolution
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the benchmarks read /proc")
@@ -293,7 +293,7 @@ def test_a_stack_is_in_the_stage_of_its_innermost_known_function() -> None:
             raise AttributeError(name)
 
     with contextlib.suppress(AttributeError):
-        ReplyReader(Row(), streamed=False)  # type: ignore[arg-type]
+        row_reader(Row(), streamed=False)  # type: ignore[arg-type]
     assert (found, stage_of(sys._getframe())) == (["reply"], OTHER)
 
 

@@ -13,7 +13,7 @@ from bardo.catalog.load import builtin
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects import DIALECTS, dialect
 from bardo.replies.forwarding import Forwarding
-from bardo.replies.reply_reader import ReplyReader
+from bardo.replies.reply_reader import ReplyHandling, row_reader
 from bardo.surfaces.library.decoding import provider_row
 from bardo.values.errors import ProviderError
 from bardo.values.events import Event, Failed
@@ -60,7 +60,7 @@ def _words(variant: str) -> Sequence[bytes]:
 
 
 def _read(one: Input, pieces: Iterable[bytes], *, streamed: bool) -> tuple[list[Event], Response]:
-    reader = ReplyReader(_row(one.variant), streamed=streamed)
+    reader = row_reader(_row(one.variant), streamed=streamed)
     events = [event for piece in pieces for event in reader.feed(piece)] + reader.finish()
     same(reader.finish() if reader.failure is not None else [], [], "a failed reply gives nothing twice")
     return events, reader.fold.response()
@@ -87,7 +87,7 @@ def _check(one: Input, laws: Laws, *, streamed: bool) -> None:
 
 def _forwarded(one: Input, pieces: Iterable[bytes], *, directly: bool) -> tuple[bytes, tuple[Response, type | None]]:
     """Return what a client gets of a stream that is forwarded, and the reply."""
-    reader = ReplyReader(_row(one.variant), streamed=True, forward=True)
+    reader = row_reader(_row(one.variant), streamed=True, handling=ReplyHandling(forward=True))
     forwarding = Forwarding(reader, forward=True, withhold_usage=False, hold_end=False)
     updates = []
     for piece in filter(None, pieces):

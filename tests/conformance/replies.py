@@ -12,7 +12,7 @@ import msgspec
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
 from bardo.replies.citations import citations_between
-from bardo.replies.reply_reader import ReplyReader
+from bardo.replies.reply_reader import row_reader
 from bardo.replies.reply_stages import FillMissingFields
 from bardo.replies.translation_stages import ForeignContent
 from bardo.streams.stage import Stage
@@ -55,7 +55,7 @@ def row_of(recording: Recording) -> ProviderRow:
 
 def read(recording: Recording, pieces: Iterable[bytes]) -> tuple[list[Event], Response]:
     """Read a reply that arrives in pieces."""
-    reader = ReplyReader(row_of(recording), streamed=recording.framing != "json")
+    reader = row_reader(row_of(recording), streamed=recording.framing != "json")
     events = [event for piece in pieces for event in reader.feed(piece)]
     events += reader.finish()
     return events, reader.fold.response()

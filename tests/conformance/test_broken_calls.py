@@ -20,7 +20,7 @@ from google.genai import errors as google_errors
 from bardo.adapters.net.fake import FakeReply
 from bardo.dialects import dialect
 from bardo.replies.forwarding import Forwarding
-from bardo.replies.reply_reader import ReplyReader
+from bardo.replies.reply_reader import ReplyHandling, row_reader
 from bardo.replies.reply_stages import CallArguments
 from bardo.streams.frames import Frame
 from bardo.surfaces.library.decoding import provider_row
@@ -255,7 +255,7 @@ STRANGE = (AssertionError, TypeError, RuntimeError)
 def given_on(folder: str, body: bytes, *, size: int = 0) -> bytes:
     """Return what a client of the provider's own dialect gets of a stream that is forwarded, `size` bytes at a time."""
     row = provider_row(folder)
-    reader = ReplyReader(row, streamed=True, stamp=STAMP, forward=True)
+    reader = row_reader(row, streamed=True, handling=ReplyHandling(stamp=STAMP, forward=True))
     forwarding = Forwarding(reader, forward=True, withhold_usage=False, hold_end=False)
     size = size or len(body) or 1
     updates = [forwarding.update(body[begin : begin + size]) for begin in range(0, len(body), size)]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from bardo.catalog.load import builtin
 from bardo.catalog.rows import ProviderRow
-from bardo.replies.reply_reader import ReplyReader
+from bardo.replies.reply_reader import ReplyReader, row_reader
 from bardo.values.errors import ProviderError
 from bardo.values.events import Event, Failed
 from conformance.replies import ALL, CLIENTS, reply_of, row_of, written_stream, written_whole
@@ -66,7 +66,7 @@ def hostile(draw: st.DrawFn, dialect: str) -> bytes:
 
 
 def read(row: ProviderRow, body: bytes, *, streamed: bool, step: int) -> tuple[ReplyReader, list[Event]]:
-    reader = ReplyReader(row, streamed=streamed)
+    reader = row_reader(row, streamed=streamed)
     events: list[Event] = []
     for begin in range(0, len(body), step):
         events += reader.feed(body[begin : begin + step])
@@ -83,7 +83,7 @@ def test_no_bytes_do_harm(dialect: str, data: st.DataObject) -> None:
         data.draw(st.booleans(), label="streamed"),
         data.draw(st.sampled_from([1000, 100, 7]), label="step"),
     )
-    empty = weight(ReplyReader(row, streamed=streamed))
+    empty = weight(row_reader(row, streamed=streamed))
     reader, events = read(row, body, streamed=streamed, step=step)
     response = reader.fold.response()
     assert response.error is None or isinstance(response.error, ProviderError)

@@ -8,7 +8,7 @@ import pytest
 
 from bardo.catalog.load import builtin
 from bardo.dialects import dialect
-from bardo.replies.reply_reader import ReplyReader
+from bardo.replies.reply_reader import ReplyHandling, row_reader
 from bardo.replies.translation_stages import ForeignContent
 from bardo.values.blocks import Opaque
 from bardo.values.degradation import Degradation
@@ -190,7 +190,9 @@ def test_it_is_read_from_a_provider(shape: str, provider: str, streamed: bool) -
     assert row is not None
 
     def read(pieces: Sequence[bytes]) -> None:
-        reader = ReplyReader(row, streamed=streamed, model="m", stages=[ForeignContent("anthropic_messages")])
+        reader = row_reader(
+            row, streamed=streamed, model="m", handling=ReplyHandling(stages=[ForeignContent("anthropic_messages")])
+        )
         for piece in pieces:
             reader.feed(piece)
         reader.finish()

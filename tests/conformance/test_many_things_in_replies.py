@@ -13,7 +13,7 @@ import pytest
 
 from bardo.dialects import dialect
 from bardo.replies.citations import citations_between, cited_pages
-from bardo.replies.reply_reader import ReplyReader
+from bardo.replies.reply_reader import ReplyHandling, row_reader
 from bardo.replies.translation_stages import ForeignContent, logprobs_between, refusal_stages
 from bardo.streams.stage import Stage
 from bardo.surfaces.library.decoding import provider_row
@@ -256,7 +256,9 @@ def translated(body: bytes, provider: str, client: str) -> None:
         *refusal_stages(provider, client),
         ForeignContent(client),
     ]
-    reader = ReplyReader(provider_row(PROVIDERS[provider]), streamed=False, model="m", stages=stages)
+    reader = row_reader(
+        provider_row(PROVIDERS[provider]), streamed=False, model="m", handling=ReplyHandling(stages=stages)
+    )
     events, _ = reader.read_whole(body)
     asked = Request(model="m", messages=(), dialect=client)
     dialect(client).encode_response(reader.fold.response(), asked)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import bardo
-from bardo.replies.reply_reader import ReplyReader
+from bardo.replies.reply_reader import row_reader
 from bardo.streams.eventstream import EventStreamDecoder, encode_message
 from bardo.values.errors import BardoError
 from conformance.replies import ALL, CLIENTS, row_of, written_stream, written_whole
@@ -128,7 +128,7 @@ def mutated(recording: Recording, dice: random.Random) -> bytes:
 
 def check(recording: Recording, body: bytes, *, streamed: bool, step: int) -> None:
     row = row_of(recording)
-    reader = ReplyReader(row, streamed=streamed)
+    reader = row_reader(row, streamed=streamed)
     pieces = [body[at : at + step] for at in range(0, len(body), step)]
     events = [event for piece in pieces for event in reader.feed(piece)] + reader.finish()
     reply = reader.fold.response()

@@ -11,7 +11,7 @@ import pytest
 
 from bardo.dialects import dialect
 from bardo.replies.citations import citations_between
-from bardo.replies.reply_reader import ReplyReader
+from bardo.replies.reply_reader import ReplyHandling, row_reader
 from bardo.replies.reply_stages import ThinkingInTags, WithoutReasoning, WithoutUnasked
 from bardo.replies.translation_stages import ForeignContent
 from bardo.streams.stage import Stage
@@ -135,7 +135,7 @@ def _read(recording: Recording, client: str, shown: str) -> tuple[list[Event], R
     ]
     thinking = WithoutUnasked() if shown == "not asked for" else None
     streamed = recording.framing != "json"
-    reader = ReplyReader(row, streamed=streamed, thinking=thinking, stamp=STAMP, stages=stages)
+    reader = row_reader(row, streamed=streamed, handling=ReplyHandling(thinking=thinking, stamp=STAMP, stages=stages))
     events = [*reader.feed(recording.body), *reader.finish()]
     return events, reader.response()
 

@@ -10,7 +10,7 @@ import pytest
 from bardo.dialects import dialect
 from bardo.dialects.shared.losses import Losses
 from bardo.planning.token_counting import estimate_request
-from bardo.replies.reply_reader import ReplyReader
+from bardo.replies.reply_reader import row_reader
 from bardo.surfaces.library.decoding import provider_row
 from bardo.values.blocks import ReasoningBlock, TextBlock, ToolCallBlock
 from bardo.values.events import Finish
@@ -98,7 +98,7 @@ def test_replies_are_written_and_read(spoken: str) -> None:
     def written(kind: str) -> Callable[[str], Callable[[], object]]:
         def prepared(text: str) -> Callable[[], object]:
             response, asked = reply_of(kind, text), Request(model="m", messages=(), dialect=spoken)
-            return lambda: ReplyReader(row, streamed=False).read_whole(dialect(spoken).encode_response(response, asked))
+            return lambda: row_reader(row, streamed=False).read_whole(dialect(spoken).encode_response(response, asked))
 
         return prepared
 

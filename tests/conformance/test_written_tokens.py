@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from bardo.replies.reply_reader import ReplyReader
+from bardo.replies.reply_reader import ReplyReader, row_reader
 from bardo.surfaces.library.decoding import provider_row
 from bardo.values.errors import BrokenStream
 from bardo.values.usage import Usage
@@ -41,7 +41,7 @@ def test_a_stream_that_breaks_anywhere_counts_what_passed_and_never_less_than_it
 
 def reader_at(recording: Recording, place: int) -> ReplyReader:
     folder = recording.file.partition("/")[0]
-    reader = ReplyReader(provider_row(folder), streamed=True, model="m")
+    reader = row_reader(provider_row(folder), streamed=True, model="m")
     reader.feed(recording.body[:place])
     return reader
 

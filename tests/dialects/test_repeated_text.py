@@ -9,7 +9,7 @@ import pytest
 
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects.anthropic_messages.reply_in import Decoder
-from bardo.replies.reply_reader import ReplyReader
+from bardo.replies.reply_reader import row_reader
 from bardo.streams.frames import Frame
 from bardo.streams.sse import encode_sse
 from bardo.values.events import ContentChunk, Event, ThinkChunk, ToolCallChunk
@@ -43,7 +43,7 @@ def stream(kind: str, *deltas: bytes) -> bytes:
 
 def events_of(body: bytes, *, one_by_one: bool) -> tuple[list[Event], int]:
     """Return the events of a stream that comes in one piece, and how many of its frames were read in one go."""
-    reader = ReplyReader(ROW, streamed=True, model="m")
+    reader = row_reader(ROW, streamed=True, model="m")
     repeated, taken = reader._repeated, 0
     assert repeated is not None
     reader._repeated = None if one_by_one else repeated

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bardo.replies.reply_reader import ReplyReader, events_of_broken_body
+from bardo.replies.reply_reader import events_of_broken_body, row_reader
 from bardo.replies.written_tokens import WrittenTokens
 from bardo.surfaces.library.decoding import provider_row
 
@@ -78,7 +78,7 @@ def test_what_is_no_reply_counts_nothing(body: bytes) -> None:
 
 
 def test_what_a_broken_body_used_is_marked_as_estimated() -> None:
-    reader = ReplyReader(provider_row("deepseek"), streamed=False)
+    reader = row_reader(provider_row("deepseek"), streamed=False)
     reader.count_broken(json.dumps(BODIES["deepseek"]).encode()[:400])
     usage = reader.unfinished_usage()
     assert usage is not None

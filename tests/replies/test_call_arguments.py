@@ -9,7 +9,7 @@ import pytest
 
 import bardo
 from bardo.dialects import dialect
-from bardo.replies.reply_reader import ReplyReader
+from bardo.replies.reply_reader import row_reader
 from bardo.streams.eventstream import encode_event
 from bardo.surfaces.library.decoding import provider_row
 from bardo.values.events import Event, ToolCallChunk
@@ -113,7 +113,7 @@ CUTS = {
 
 
 def read(provider: str, body: bytes, *, stream: bool) -> tuple[list[Event], str]:
-    reader = ReplyReader(provider_row(provider), streamed=stream)
+    reader = row_reader(provider_row(provider), streamed=stream)
     events = [*reader.feed(body), *reader.finish()]
     reply = reader.fold.response()
     assert reply.error is None

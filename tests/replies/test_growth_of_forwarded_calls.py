@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bardo.replies.reply_reader import ReplyReader
+from bardo.replies.reply_reader import ReplyHandling, row_reader
 from bardo.replies.reply_stages import CallArguments
 from bardo.surfaces.library.decoding import provider_row
 from bardo.values.events import Finish, ToolCallChunk, ToolCallEnd, ToolCallStart
@@ -59,7 +59,9 @@ STREAMS: dict[str, Callable[[int], Sequence[bytes]]] = {
 @pytest.mark.parametrize("stream", STREAMS)
 def test_a_forwarded_stream_of_calls_takes_time_in_proportion(stream: str) -> None:
     def read(frames: Sequence[bytes]) -> None:
-        reader = ReplyReader(provider_row("responses-compatible"), streamed=True, model="m", forward=True)
+        reader = row_reader(
+            provider_row("responses-compatible"), streamed=True, model="m", handling=ReplyHandling(forward=True)
+        )
         for one in frames:
             reader.feed(one)
         reader.finish()

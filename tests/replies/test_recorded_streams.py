@@ -13,7 +13,7 @@ from bardo.dialects import dialect
 from bardo.reasoning.control import observation
 from bardo.replies.citations import citations_between
 from bardo.replies.forwarding import Forwarding, ReplyUpdate
-from bardo.replies.reply_reader import ReplyReader
+from bardo.replies.reply_reader import ReplyHandling, row_reader
 from bardo.replies.reply_stages import WithoutUnasked
 from bardo.replies.translation_stages import ForeignContent
 from bardo.streams.stage import Stage
@@ -58,7 +58,9 @@ def updates_of(forwarding: Forwarding, pieces: Sequence[bytes], *, directly: boo
 
 
 def forwarded(recording: Recording, size: int, *, one_by_one: bool, directly: bool = False) -> tuple[Response, bytes]:
-    reader = ReplyReader(provider_of(recording), streamed=True, model="m", stamp=STAMP, forward=True)
+    reader = row_reader(
+        provider_of(recording), streamed=True, model="m", handling=ReplyHandling(stamp=STAMP, forward=True)
+    )
     if one_by_one:
         reader._repeated = None
     forwarding = Forwarding(reader, forward=True, withhold_usage=False, hold_end=False)
@@ -73,7 +75,9 @@ def translated(
     row = provider_of(recording)
     stages: list[Stage[Event, Event]] = [*citations_between(row.dialect, client), ForeignContent(client)]
     thinking = None if shows else WithoutUnasked()
-    reader = ReplyReader(row, streamed=True, model="m", stamp=STAMP, stages=stages, thinking=thinking)
+    reader = row_reader(
+        row, streamed=True, model="m", handling=ReplyHandling(stamp=STAMP, stages=stages, thinking=thinking)
+    )
     if one_by_one:
         reader._repeated = None
     encoder = dialect(client).open_encoder(Request(model="m", messages=(), dialect=client), Arrival())

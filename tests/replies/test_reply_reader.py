@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from bardo.catalog.load import builtin
 from bardo.catalog.rows import ProviderRow
-from bardo.replies.reply_reader import ReplyReader
+from bardo.replies.reply_reader import ReplyHandling, ReplyReader, row_reader
 from bardo.replies.reply_stages import FillMissingFields, WithoutReasoning
 from bardo.replies.translation_stages import ForeignContent
 from bardo.streams.frames import MAX_FRAME_BYTES
@@ -70,8 +70,8 @@ INLINE = b"".join(
 STAMP = ReplyStart(id="req_1", model="asked", created=9)
 
 
-def reader(preset: str = "vllm", **options: Any) -> ReplyReader:
-    return ReplyReader(row(preset), streamed=options.pop("streamed", True), **options)
+def reader(preset: str = "vllm", *, streamed: bool = True, provider: str = "", **handling: Any) -> ReplyReader:
+    return row_reader(row(preset), streamed=streamed, provider=provider, handling=ReplyHandling(**handling))
 
 
 def test_inline_thinking_is_separated() -> None:

@@ -12,17 +12,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bardo.catalog.rows import ProviderRow
+from bardo.planning.attempt import Attempt
+from bardo.planning.route import Provider, Target
 from bardo.planning.text_formats import TextFormats
 from bardo.reasoning.inline import InlineReasoning
 from bardo.reasoning.registry import builtin_formats, find_format
 from bardo.replies.citations import citations_between
 from bardo.replies.forwarding import Forwarding
-from bardo.replies.reply_reader import ReplyReader
+from bardo.replies.reply_reader import ReplyHandling, ReplyReader, row_reader
 from bardo.replies.reply_stages import WithoutReasoning, pass_through
 from bardo.streams.stage import Stage
 from bardo.values.events import BlockFields, ContentChunk, Event, Finish, ThinkChunk, ToolCallChunk
 from bardo.values.response import Response
 from bardo.values.secrets import Secrets
+from bardo.values.wire import WireRequest
 
 ROW = ProviderRow(id="lab", name="Lab", dialect="openai_chat")
 TEXTS = st.lists(
@@ -57,7 +60,7 @@ def stream(texts: Sequence[str], field: str = "content") -> bytes:
 
 
 def read(pieces: Sequence[bytes], *, joined: bool) -> tuple[Response, bytes]:
-    reader = ReplyReader(ROW, streamed=True)
+    reader = row_reader(ROW, streamed=True)
     taken = [one for piece in pieces for one in reader.read(piece, joined=joined)] + reader.read_rest()
     return reader.fold.response(), b"".join(said for _, said in taken)
 
@@ -89,7 +92,7 @@ def test_pieces_that_are_passed_on_at_once_say_the_same(texts: list[str], field:
     frames = [part + b"\n\n" for part in stream(texts, field).split(b"\n\n") if part]
     pieces = [b"".join(frames[place : place + n]) for place in range(0, len(frames), n)]
     response, said = read(pieces, joined=True)
-    reader = ReplyReader(ROW, streamed=True, forward=True)
+    reader = row_reader(ROW, streamed=True, handling=ReplyHandling(forward=True))
     forwarding = Forwarding(reader, forward=True, withhold_usage=False, hold_end=False)
     sent = b""
     for place, piece in enumerate(pieces):
@@ -158,7 +161,7 @@ class UpperArguments(Seen):
 
 def test_a_text_that_a_stage_looks_at_is_not_read_later() -> None:
     texts = [f"word {number} " for number in range(9)]
-    reader = ReplyReader(ROW, streamed=True, forward=True, stages=(Upper(),))
+    reader = row_reader(ROW, streamed=True, handling=ReplyHandling(forward=True, stages=(Upper(),)))
     forwarding = Forwarding(reader, forward=True, withhold_usage=False, hold_end=False)
     sent = [frame(START), *(frame({"content": text}) for text in texts)]
     updates = [forwarding.repeated(one) or forwarding.update(one) for one in sent]
@@ -174,7 +177,7 @@ def test_a_text_that_has_said_nothing_yet_is_not_read_later() -> None:
     ]
     *sent, last = [b"data: " + json.dumps(one).encode() + b"\n\n" for one in (start, *deltas)]
     row = ProviderRow(id="lab", name="Lab", dialect="anthropic_messages")
-    reader = ReplyReader(row, streamed=True, forward=True)
+    reader = row_reader(row, streamed=True, handling=ReplyHandling(forward=True))
     forwarding = Forwarding(reader, forward=True, withhold_usage=False, hold_end=False)
     for one in sent:
         assert forwarding.repeated(one) or forwarding.update(one)
@@ -188,7 +191,9 @@ def test_frames_of_one_text_that_came_together_pass_the_stages_together(forward:
     texts = [f"word {number} " for number in range(30)]
     frames = numbered_stream(texts)
     before, behind = Seen(), Seen()
-    reader = ReplyReader(RESPONSES, streamed=True, forward=forward, stages=(before, Upper(), behind))
+    reader = row_reader(
+        RESPONSES, streamed=True, handling=ReplyHandling(forward=forward, stages=(before, Upper(), behind))
+    )
     pieces = [*reader.read(b"".join(frames), joined=forward), *reader.read_rest()]
     assert b"".join([raw for _, raw in pieces]) == b"".join(frames)
     assert reader.response().text == "".join(texts).upper()
@@ -218,8 +223,10 @@ def test_thinking_in_a_text_is_found_in_frames_that_came_together(
     thoughts = [frame(delta(f"thought {number} ", field)) for number in range(5) if field]
     frames = [frame(START), *thoughts, *(frame({"content": text}) for text in texts), frame({}, "stop")]
     formats = TextFormats(reasoning=find_format(name), undecided=undecided, hold_limit=1)
-    one_by_one = ReplyReader(ROW, streamed=True, formats=formats)
-    together = ReplyReader(ROW, streamed=True, formats=formats)
+    target = Target(provider=Provider(id=ROW.id, row=ROW, base_url=""), model="")
+    attempt = Attempt(target=target, wire=WireRequest(path="", body=b""), formats=formats)
+    one_by_one = ReplyReader(attempt, streamed=True, handling=ReplyHandling())
+    together = ReplyReader(attempt, streamed=True, handling=ReplyHandling())
     said = [event for one in frames for event in one_by_one.feed(one)] + one_by_one.finish()
     assert together.feed(b"".join(frames)) + together.finish() == said
     assert together.response() == one_by_one.response()
@@ -275,7 +282,7 @@ def test_a_text_that_names_the_end_of_a_call_is_not_held_back_with_it(size: int)
     told = {"type": "response.function_call_arguments.done", "item_id": "f1", "output_index": 1, "arguments": '{"a'}
     end = [b"data: " + json.dumps(one).encode() + b"\n\n" for one in (told, ended)]
     sent = [*frames[:3], *calls, *frames[3:6], *end]
-    reader = ReplyReader(RESPONSES, streamed=True, forward=True)
+    reader = row_reader(RESPONSES, streamed=True, handling=ReplyHandling(forward=True))
     reads = sent if size else [b"".join(sent)]
     pieces = [*(one for read in reads for one in reader.read(read, joined=True)), *reader.read_rest()]
     assert b"".join([raw for _, raw in pieces]) == b"".join([*sent[:-2], sent[-1]])
@@ -296,7 +303,7 @@ def test_arguments_that_name_the_end_of_a_call_are_not_held_back_with_it(said: s
         {"type": "response.incomplete", "response": why},
     ]
     sent = [*frames[:1], *(b"data: " + json.dumps(one).encode() + b"\n\n" for one in events)]
-    reader = ReplyReader(RESPONSES, streamed=True, forward=True)
+    reader = row_reader(RESPONSES, streamed=True, handling=ReplyHandling(forward=True))
     pieces = [*(one for read in sent for one in reader.read(read, joined=True)), *reader.read_rest()]
     assert b"".join([raw for _, raw in pieces]) == b"".join([*sent[:4], sent[-1]])
 
@@ -304,7 +311,7 @@ def test_arguments_that_name_the_end_of_a_call_are_not_held_back_with_it(said: s
 def test_a_secret_among_frames_that_came_together_is_taken_out_of_its_frame_alone() -> None:
     secret, frames = "sk-aB3dE5gH7jK9mN1pQ3sT5v", numbered_stream(["a", "b", "c"])
     quoting = frames[3].replace(b'"type"', b'"note": "%s", "type"' % secret.encode())
-    reader = ReplyReader(RESPONSES, streamed=True, forward=True, secrets=Secrets([secret]))
+    reader = row_reader(RESPONSES, streamed=True, handling=ReplyHandling(forward=True, secrets=Secrets([secret])))
     pieces = reader.read(b"".join([*frames[:3], quoting, *frames[4:]]), joined=True)
     assert [raw for _, raw in pieces if raw in frames] == [*frames[:3], *frames[4:]]
     assert secret.encode() not in b"".join([raw for _, raw in pieces])
@@ -314,13 +321,13 @@ def test_a_secret_among_frames_that_came_together_is_taken_out_of_its_frame_alon
 def test_a_long_text_is_read_now_and_then_and_no_piece_of_it_is_lost() -> None:
     texts = [f" {number}" for number in range(500)]
     frames = [part + b"\n\n" for part in stream(texts).split(b"\n\n") if part]
-    reader = ReplyReader(ROW, streamed=True, forward=True)
+    reader = row_reader(ROW, streamed=True, handling=ReplyHandling(forward=True))
     assert directly(reader, frames) == b"".join(frames)
     assert reader.response().text == "".join(texts)
 
 
 def test_only_frames_that_continue_a_text_are_passed_on_at_once() -> None:
-    reader = ReplyReader(ROW, streamed=True, forward=True)
+    reader = row_reader(ROW, streamed=True, handling=ReplyHandling(forward=True))
     forwarding = Forwarding(reader, forward=True, withhold_usage=False, hold_end=False)
     first, text, last = frame(START), frame({"content": "a"}), frame({}, "stop")
     assert forwarding.repeated(first) is None
@@ -337,7 +344,7 @@ def test_only_frames_that_continue_a_text_are_passed_on_at_once() -> None:
 def test_a_secret_beside_the_text_is_taken_out_behind_pieces_that_were_passed_on() -> None:
     secret, text = "sk-aB3dE5gH7jK9mN1pQ3sT5v", frame({"content": "x"})
     quoting = text.replace(b'"object"', b'"note": "%s", "object"' % secret.encode())
-    reader = ReplyReader(ROW, streamed=True, forward=True, secrets=Secrets([secret]))
+    reader = row_reader(ROW, streamed=True, handling=ReplyHandling(forward=True, secrets=Secrets([secret])))
     sent = directly(reader, [frame(START), *[text] * 5, quoting, text, frame({}, "stop")])
     assert secret.encode() not in sent
     assert b'"note": "[' in sent
@@ -345,7 +352,7 @@ def test_a_secret_beside_the_text_is_taken_out_behind_pieces_that_were_passed_on
 
 
 def test_what_many_frames_say_is_one_event_where_that_is_wanted() -> None:
-    reader = ReplyReader(ROW, streamed=True)
+    reader = row_reader(ROW, streamed=True)
     reader.read(frame(START) + frame({"content": "a"}) * 2, joined=True)
     many = frame({"content": "b"}) + frame({"content": "c"}) + frame({"content": "d"})
     assert reader.read(many, joined=True) == [((ContentChunk(0, "bcd", 0),), many)]
@@ -356,7 +363,7 @@ def test_what_many_frames_say_is_one_event_where_that_is_wanted() -> None:
 
 @pytest.mark.parametrize("field", FIELDS)
 def test_frames_are_read_in_one_go_up_to_the_one_that_begins_as_they_do_and_goes_on_otherwise(field: str) -> None:
-    reader = ReplyReader(ROW, streamed=True)
+    reader = row_reader(ROW, streamed=True)
     reader.read(frame(START) + frame(delta("a", field)) * 2, joined=True)
     many = b"".join([frame(delta(text, field)) for text in "bcd"])
     last = frame(
@@ -372,13 +379,13 @@ def test_frames_are_read_in_one_go_up_to_the_one_that_begins_as_they_do_and_goes
 
 @pytest.mark.parametrize("second", ["x", "ab", ""])
 def test_a_frame_that_says_another_text_in_its_second_place_is_read_by_itself(second: str) -> None:
-    reader = ReplyReader(ROW, streamed=True)
+    reader = row_reader(ROW, streamed=True)
     reader.read(frame(START) + frame(delta("a", "reasoning_details")) * 2, joined=True)
     other = {**delta(second, "reasoning_details"), "reasoning": "b"}
     reader.read(
         frame(delta("c", "reasoning_details")) + frame(other) + frame(delta("d", "reasoning_details")), joined=True
     )
-    by_itself = ReplyReader(ROW, streamed=True)
+    by_itself = row_reader(ROW, streamed=True)
     before: list[Mapping[str, object]] = [
         START,
         *[delta("a", "reasoning_details")] * 2,
@@ -408,9 +415,9 @@ def test_frames_that_only_look_alike_are_read_one_by_one(values: bytes) -> None:
     at_once, _ = read([frame(START) + frame({"content": "x"}), frames], joined=True)
     byte_by_byte, _ = read([data[place : place + 1] for place in range(len(data))], joined=True)
     assert at_once == byte_by_byte
-    reader, plain = ReplyReader(ROW, streamed=True, forward=True), frame({"content": "x"})
+    reader, plain = row_reader(ROW, streamed=True, handling=ReplyHandling(forward=True)), frame({"content": "x"})
     sent = directly(reader, [frame(START), plain, *(head + value + tail for value in values.split(b"\x00"))])
-    other = ReplyReader(ROW, streamed=True, forward=True)
+    other = row_reader(ROW, streamed=True, handling=ReplyHandling(forward=True))
     forwarding = Forwarding(other, forward=True, withhold_usage=False, hold_end=False)
     updates = [forwarding.update(data[place : place + 1]) for place in range(len(data))]
     assert sent == b"".join([one.raw for one in (*updates, forwarding.rest())])

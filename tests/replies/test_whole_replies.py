@@ -10,7 +10,7 @@ import pytest
 
 from bardo.catalog.load import builtin
 from bardo.reasoning.control import observation
-from bardo.replies.reply_reader import ReplyReader
+from bardo.replies.reply_reader import ReplyHandling, ReplyReader, row_reader
 from bardo.replies.reply_stages import WithoutReasoning
 from bardo.replies.strict_frames import EventsAndBytes
 from bardo.streams.frames import MAX_FRAME_BYTES
@@ -61,7 +61,10 @@ def said(events: Sequence[Event]) -> list[str]:
 
 
 def check(body: bytes, row: Any, *, streamed: bool, options: Options) -> Response:
-    quick, slow = (ReplyReader(row, streamed=streamed, model="m", stamp=STAMP, **options()) for _ in range(2))
+    quick, slow = (
+        row_reader(row, streamed=streamed, model="m", handling=ReplyHandling(stamp=STAMP, **options()))
+        for _ in range(2)
+    )
     events, sent = quick.read_whole(body)
     expected, sent_as_frames = as_frames(slow, body)
     assert said(events) == said(expected)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bardo.replies.reply_reader import ReplyReader
+from bardo.replies.reply_reader import row_reader
 from bardo.replies.written_tokens import OutputEstimates, WrittenTokens
 from bardo.surfaces.library.decoding import provider_row
 from bardo.values.errors import EmptyReply
@@ -150,7 +150,7 @@ GEMINI_USAGE = {"promptTokenCount": 5, "candidatesTokenCount": 7, "totalTokenCou
     ],
 )
 def test_a_whole_body_that_holds_nothing_is_an_empty_reply_with_its_usage(provider: str, body: dict[str, Any]) -> None:
-    reader = ReplyReader(provider_row(provider), streamed=False)
+    reader = row_reader(provider_row(provider), streamed=False)
     reader.read_whole(json.dumps(body).encode())
     usage = reader.unfinished_usage()
     assert type(reader.failure) is EmptyReply
@@ -160,14 +160,14 @@ def test_a_whole_body_that_holds_nothing_is_an_empty_reply_with_its_usage(provid
 
 @pytest.mark.parametrize("cut", [b'{"choices": [', b'{"choices": []', b"[]", b'"choices"'])
 def test_half_a_body_is_no_empty_reply(cut: bytes) -> None:
-    reader = ReplyReader(provider_row("deepseek"), streamed=False)
+    reader = row_reader(provider_row("deepseek"), streamed=False)
     reader.read_whole(cut)
     assert reader.failure is not None
     assert type(reader.failure) is not EmptyReply
 
 
 def test_an_empty_message_of_ollama_that_is_done_is_a_reply() -> None:
-    reader = ReplyReader(provider_row("ollama"), streamed=False)
+    reader = row_reader(provider_row("ollama"), streamed=False)
     reader.read_whole(json.dumps({"model": "m", "done": True, "eval_count": 7}).encode())
     assert reader.failure is None
     assert reader.usage.output_tokens == 7

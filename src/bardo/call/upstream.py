@@ -38,7 +38,7 @@ from bardo.replies.citations import SearchFunction
 from bardo.replies.forwarding import Forwarding, ReplyUpdate
 from bardo.replies.kept_budget import BudgetedAnswer, BudgetStage
 from bardo.replies.own_calls import OwnCallsAnswer, ToolSearchFunction
-from bardo.replies.reply_reader import ReplyReader, is_token
+from bardo.replies.reply_reader import ReplyHandling, ReplyReader, is_token
 from bardo.replies.reply_stages import FoldStage, thinking_stage
 from bardo.replies.translation_stages import stages_of_translation
 from bardo.replies.typed_answer import TypedAnswer, typed_answer
@@ -365,25 +365,18 @@ class UpstreamReply:
             # It is written anew for its client.
             times = time_stages(request.dialect, provider.row.dialect, self._health.seconds)
             stages = (*stages_of_translation(attempt, request, forward=False), *times, *stages)
-        self._reader = reader = ReplyReader(
-            provider.row,
-            streamed=self.streamed,
-            provider=provider.id,
-            model=model,
-            formats=attempt.formats,
-            tool_names=attempt.tool_names,
-            tool_forms=attempt.tool_forms,
-            make_id=_new_call_id,
-            answer_tool="" if attempt.answer is None else attempt.answer.plan.tool_name,
-            thinking=thinking_stage(request, provider.row.dialect),
-            budget=self._budget,
-            stamp=ReplyStart(id=call.request_id, model=model, created=int(call.started_at)),
+        handling = ReplyHandling(
             forward=self.forward,
+            make_id=_new_call_id,
+            budget=self._budget,
+            thinking=thinking_stage(request, provider.row.dialect),
+            stamp=ReplyStart(id=call.request_id, model=model, created=int(call.started_at)),
             stages=stages,
             secrets=self._secrets,
             clean=call.cleaner(),
             most_text=self._most_text,
         )
+        self._reader = reader = ReplyReader(attempt, streamed=self.streamed, handling=handling)
         for degradation in (*attempt.degraded, *lost):
             reader.fold.feed(Degraded(degradation))
         return reader

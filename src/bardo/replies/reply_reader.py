@@ -6,7 +6,7 @@ It is known when the model has begun to speak, and a whole body that broke off i
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import Any, Self
 
@@ -26,8 +26,10 @@ from bardo.dialects.shared.dialect import (
 )
 from bardo.dialects.shared.json_values import REPAIRED, excerpt
 from bardo.dialects.shared.tools import FillCallIds
-from bardo.planning.text_formats import PLAIN, TextFormats, text_formats_of
-from bardo.planning.tools import RestoreToolArguments, RestoreToolNames, ToolForm
+from bardo.planning.attempt import Attempt
+from bardo.planning.route import Provider, Target
+from bardo.planning.text_formats import PLAIN, text_formats_of
+from bardo.planning.tools import RestoreToolArguments, RestoreToolNames
 from bardo.reasoning.inline import InlineReasoning, ThinkingPlace
 from bardo.replies.reply_stages import (
     TEXTS,
@@ -75,6 +77,7 @@ from bardo.values.response import Response
 from bardo.values.runs import MANY, runs_of
 from bardo.values.secrets import NO_SECRETS, Secrets, SecretWatch
 from bardo.values.usage import Usage
+from bardo.values.wire import WireRequest
 
 _QUOTED_BYTES = 1000
 _BEFORE_TEXT = b"\xef\xbb\xbf \t\r\n"
@@ -301,44 +304,38 @@ def _closed(text: str) -> Sequence[str]:
 _MOST_POSTPONED = 64
 
 
-class ReplyReader:
-    """Reads one reply from one provider; its events pass the stages of the attempt.
+class ReplyHandling(msgspec.Struct, frozen=True, kw_only=True):
+    """What is done with a reply beside reading it.
 
-    `formats` is how its text is read; by default, as the row and the model say. `tool_names` are the client's names of tools, by those that
-    the provider knows, where they differ, and `tool_forms` the forms of their arguments.
-    `make_id` names tool calls that come without an id. `answer_tool` carries a typed answer.
+    `forward`: the frames go to a client as they came, so what a strict reader could not read is mended in them. `make_id` names tool calls
+    that come without an id; None counts them. Behind the stages that read the model's text, `budget` ends its thinking, whether or not the
+    client gets it, `thinking` leaves it out for the client, `stamp` is what a provider may leave out, and `stages` look at the events last.
     `secrets` are those the provider may quote, and `clean` takes all of them out of an error. `most_text` is how many characters are held.
-    `forward`: the frames go to a client as they came, so what a strict reader could not read is mended in them.
-    Behind the stages that read the model's text, `budget` ends its thinking, whether or not the client gets it, `thinking` leaves it out
-    for the client, `stamp` is what a provider may leave out, and `stages` look at the events last.
+    """
+
+    forward: bool = False
+    make_id: Callable[[], str] | None = None
+    budget: Stage[Event, Event] | None = None
+    thinking: Stage[Event, Event] | None = None
+    stamp: ReplyStart | None = None
+    stages: Sequence[Stage[Event, Event]] = ()
+    secrets: Secrets = NO_SECRETS
+    clean: Callable[[BardoError], object] = clean_error
+    most_text: int | None = None
+
+
+class ReplyReader:
+    """Reads the reply to one attempt; its events pass the stages of the attempt.
+
     `begun`: a first event came; comments, pings and empty lines are none. `has_content`: more came than the ends of an empty reply.
     `has_token`: the model has said something, or the reply is over. Servers send heads, roles, empty pieces and pings long before a model
     begins, and until it does, another provider can still answer. `failure` is what broke the reply, and `repeats` says whether what was
     read last held only frames like the one before.
     """
 
-    def __init__(
-        self,
-        row: ProviderRow,
-        *,
-        streamed: bool,
-        provider: str = "",
-        model: str = "",
-        formats: TextFormats | None = None,
-        tool_names: Mapping[str, str] | None = None,
-        tool_forms: Mapping[str, ToolForm] | None = None,
-        make_id: Callable[[], str] | None = None,
-        answer_tool: str = "",
-        thinking: Stage[Event, Event] | None = None,
-        budget: Stage[Event, Event] | None = None,
-        stamp: ReplyStart | None = None,
-        stages: Sequence[Stage[Event, Event]] = (),
-        secrets: Secrets = NO_SECRETS,
-        clean: Callable[[BardoError], object] = clean_error,
-        forward: bool = False,
-        most_text: int | None = None,
-    ) -> None:
-        language, name = dialect(row.dialect), provider or row.id
+    def __init__(self, attempt: Attempt, *, streamed: bool, handling: ReplyHandling) -> None:
+        row, name, model = attempt.target.provider.row, attempt.target.provider.id, attempt.target.model
+        language, forward, most_text = dialect(row.dialect), handling.forward, handling.most_text
         self._row = row
         self._provider = name
         self._framing = ReplyFraming(language.stream_framing, streamed=streamed, provider=name)
@@ -348,13 +345,13 @@ class ReplyReader:
         self._streamed = streamed
         self.begun = self.has_content = self.has_token = False
         self.failure: BardoError | None = None
-        self._clean = clean
-        self._watch = SecretWatch(secrets)
+        self._clean = handling.clean
+        self._watch = SecretWatch(handling.secrets)
         self._abandoned = False
         self._body: bytes | None = None
 
-        make_id = make_id or counting_ids()
-        self._calls = CallArguments(answer_tool, make_id)
+        make_id = handling.make_id or counting_ids()
+        self._calls = CallArguments("" if attempt.answer is None else attempt.answer.plan.tool_name, make_id)
         # What makes frames such as any client can read: mended where they must be, which it is told once, and with an id for each call.
         self._forward, self._told_repaired = forward, False
         ids_in = language.calls_in_frames
@@ -369,22 +366,22 @@ class ReplyReader:
         self._postponed: list[bytes] = []
 
         passing: list[Stage[Event, Event]] = []
-        if formats is not PLAIN:
-            passing = (formats or text_formats_of(row, model)).stages(make_id)
-        if tool_names:
-            passing.append(RestoreToolNames(tool_names))
-        if tool_forms:
-            passing.append(RestoreToolArguments(tool_forms))
-        if budget is not None:
-            passing.append(budget)
+        if attempt.formats is not PLAIN:
+            passing = attempt.formats.stages(make_id)
+        if attempt.tool_names:
+            passing.append(RestoreToolNames(attempt.tool_names))
+        if attempt.tool_forms:
+            passing.append(RestoreToolArguments(attempt.tool_forms))
+        if handling.budget is not None:
+            passing.append(handling.budget)
         # The reply as the model gave it, where something may be left out for its client.
         self._unfiltered: ResponseFold | None = None
-        if thinking is not None:
+        if handling.thinking is not None:
             self._unfiltered = ResponseFold(provider=name, model=model, most_text=most_text, summarizes=shows_summaries)
-            passing += (FoldStage(self._unfiltered), thinking)
-        if stamp is not None:
-            passing.append(FillMissingFields(stamp))
-        self._stages: list[Stage[Event, Event]] = [*passing, *stages]
+            passing += (FoldStage(self._unfiltered), handling.thinking)
+        if handling.stamp is not None:
+            passing.append(FillMissingFields(handling.stamp))
+        self._stages: list[Stage[Event, Event]] = [*passing, *handling.stages]
         self._lookers = lookers_of(self._stages) if self._repeated is not None else []
         self._fold = ResponseFold(
             provider=name,
@@ -748,3 +745,12 @@ class ReplyReader:
             return isinstance(msgspec.json.decode(self._body), dict)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return False
+
+
+def row_reader(
+    row: ProviderRow, *, streamed: bool, model: str = "", provider: str = "", handling: ReplyHandling | None = None
+) -> ReplyReader:
+    """Return a reader of a reply of which no more is known than its provider's row and, maybe, whose text it is."""
+    target = Target(provider=Provider(id=provider or row.id, row=row, base_url=""), model=model)
+    attempt = Attempt(target=target, wire=WireRequest(path="", body=b""), formats=text_formats_of(row, model))
+    return ReplyReader(attempt, streamed=streamed, handling=handling or ReplyHandling())

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bardo.dialects.openai_chat import DIALECT
-from bardo.replies.reply_reader import ReplyReader
+from bardo.replies.reply_reader import row_reader
 from bardo.streams.frames import Frame
 from bardo.surfaces.library.decoding import provider_row
 from bardo.values.events import Failed, Finish, ThinkEnd, ThinkStart, ToolCallEnd, ToolCallStart
@@ -89,7 +89,7 @@ def test_a_reasoning_detail_whose_type_is_no_word_is_one_of_its_own(kind: object
     pieces = [{"type": "reasoning.text", "text": "a"}, {"type": kind, "text": "b"}]
     frames = [{"choices": [{"index": 0, "delta": {"reasoning_details": [piece]}}]} for piece in pieces]
     body = b"".join(b"data: " + json.dumps(frame).encode() + b"\n\n" for frame in frames)
-    reader = ReplyReader(provider_row("openrouter"), streamed=True)
+    reader = row_reader(provider_row("openrouter"), streamed=True)
     reader.feed(body)
     reader.finish()
     assert reader.fields_to_return() == {0: {"reasoning_details": pieces}}

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bardo.replies.reply_reader import ReplyReader
+from bardo.replies.reply_reader import row_reader
 from bardo.surfaces.library.decoding import provider_row
 from bardo.values.blocks import ReasoningBlock, TextBlock
 
@@ -389,7 +389,7 @@ def as_stream(dialect: str, path: str, body: Body) -> tuple[str, Body]:
 
 def take_stream(dialect: str, raw: bytes) -> Kept:
     """Return what a client keeps of a streamed reply, with what its tools said."""
-    reader = ReplyReader(provider_row(STREAMS[dialect]), streamed=True)
+    reader = row_reader(provider_row(STREAMS[dialect]), streamed=True)
     reader.feed(raw)
     reader.finish()
     assert reader.failure is None, reader.failure

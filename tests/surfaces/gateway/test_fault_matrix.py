@@ -18,7 +18,7 @@ from bardo.adapters.config.routing import FailoverSettings
 from bardo.adapters.config.settings import ProviderEntry
 from bardo.adapters.net.client import Deadlines
 from bardo.adapters.stores.log import LogRow
-from bardo.replies.reply_reader import ReplyReader
+from bardo.replies.reply_reader import row_reader
 from bardo.routing.circuit import AttemptOutcome
 from bardo.routing.health import MemoryHealth
 from bardo.services.facts.failover import Failover
@@ -174,7 +174,7 @@ def named(incoming: object) -> str:
 
 
 def read(cell: Cell, answer: Answer) -> Response:
-    reader = ReplyReader(provider_row(READERS[cell.client]), streamed=cell.stream)
+    reader = row_reader(provider_row(READERS[cell.client]), streamed=cell.stream)
     reader.feed(answer.body)
     reader.finish()
     return reader.fold.response()

@@ -16,7 +16,7 @@ from bardo.adapters.net.fake import FakeReply, FakeTransport
 from bardo.adapters.net.keys import Keyring
 from bardo.call import upstream
 from bardo.dialects import dialect
-from bardo.replies.reply_reader import ReplyReader
+from bardo.replies.reply_reader import row_reader
 from bardo.services.facts.directory import ProviderDirectory
 from bardo.surfaces.gateway.app import Gateway
 from bardo.surfaces.library.decoding import provider_row
@@ -92,7 +92,7 @@ class Upstream:
 
 
 def read(client: str, body: bytes, *, stream: bool) -> Response:
-    reader = ReplyReader(provider_row(CLIENTS[client]), streamed=stream)
+    reader = row_reader(provider_row(CLIENTS[client]), streamed=stream)
     reader.feed(body)
     reader.finish()
     return reader.fold.response()

@@ -10,7 +10,7 @@ import pytest
 from bardo.catalog.rows import DialectName, ProviderRow
 from bardo.dialects import dialect
 from bardo.replies.forwarding import ForwardedModel, Forwarding, with_client_model
-from bardo.replies.reply_reader import ReplyReader
+from bardo.replies.reply_reader import ReplyHandling, row_reader
 from bardo.values.response import Response
 from support.gateway import House, model_of
 from support.talk import ask
@@ -85,7 +85,10 @@ def test_the_input_that_a_block_begins_with_keeps_a_field_of_the_same_name(
     ]
     row = ProviderRow(id="lab", name="Lab", dialect="anthropic_messages")
     forwarding = Forwarding(
-        ReplyReader(row, streamed=True, forward=True), forward=True, withhold_usage=False, hold_end=False
+        row_reader(row, streamed=True, handling=ReplyHandling(forward=True)),
+        forward=True,
+        withhold_usage=False,
+        hold_end=False,
     )
     model = ForwardedModel(dialect("anthropic_messages"), "mine")
     reads = [b"".join(lines)] if joined else lines
@@ -101,7 +104,10 @@ def test_the_arguments_of_a_call_keep_a_field_of_the_same_name(spoken: DialectNa
     written = json.dumps(frame, separators=(",", ":") if compact else None).encode()
     lines = {"ollama": b"%b\n", "gemini": b"data: %b\n\n"}[spoken] % written * 2
     forwarding = Forwarding(
-        ReplyReader(row, streamed=True, forward=True), forward=True, withhold_usage=False, hold_end=False
+        row_reader(row, streamed=True, handling=ReplyHandling(forward=True)),
+        forward=True,
+        withhold_usage=False,
+        hold_end=False,
     )
     named = ForwardedModel(dialect(spoken), "mine").in_frames(forwarding.update(lines))
     field = dialect(spoken).model_field

@@ -24,7 +24,7 @@ from bardo.operators.probe.verdicts import decide
 from bardo.planning.route import Target
 from bardo.reasoning.control import observation
 from bardo.reasoning.control.target import ResolvedFacts
-from bardo.replies.reply_reader import ReplyReader
+from bardo.replies.reply_reader import row_reader
 from bardo.values.blocks import TextBlock
 from bardo.values.error_cleaning import clean_error
 from bardo.values.errors import BardoError, ProviderError, UpstreamRefused
@@ -114,7 +114,7 @@ class Sender:
         provider = self.target.provider
         if reply.status >= 300:
             raise dialect(provider.row.dialect).decode_error(reply.status, body, reply.headers, provider.id)
-        reader = ReplyReader(provider.row, streamed=False, provider=provider.id, model=self.target.model)
+        reader = row_reader(provider.row, streamed=False, provider=provider.id, model=self.target.model)
         reader.feed(body)
         reader.finish()
         return reader.fold.response()

@@ -19,7 +19,7 @@ from bardo.planning.text_formats import ExplainedFormats, TextFormats, formats_o
 from bardo.reasoning.formats import ReasoningFormat
 from bardo.reasoning.registry import FormatChoice
 from bardo.reasoning.steps import with_steps
-from bardo.replies.reply_reader import ReplyReader
+from bardo.replies.reply_reader import ReplyHandling, row_reader
 from bardo.streams.stage import Chain
 from bardo.values.errors import InternalError, InvalidRequest
 from bardo.values.events import ContentChunk, Event, Finish, ReplyStart
@@ -57,7 +57,8 @@ def _read(pieces: Sequence[bytes], row: ProviderRow, *, streamed: bool, model: s
     def reply_id() -> bytes:
         return reader.fold.response().id.encode("utf-8", "surrogatepass") or b"".join(pieces)
 
-    reader = ReplyReader(row, streamed=streamed, model=model, make_id=_call_ids(reply_id))
+    handling = ReplyHandling(make_id=_call_ids(reply_id))
+    reader = row_reader(row, streamed=streamed, model=model, handling=handling)
     try:
         for piece in pieces:
             reader.feed(piece)
