@@ -64,12 +64,12 @@ def settled_request(request: Request, directory: ProviderDirectory, batch: Batch
     A model is asked once: no answer is repaired, escalated or judged by another, since nobody waits for what would be asked again.
     """
     request = with_rules(request, batch)
-    found = directory.found(request.model)
+    meaning = directory.meaning_of(request.model)
     options, lost = request.options, list(request.degraded)
     structured = options.structured or StructuredOptions()
     if structured.retries:
         lost.append(Degradation("structured.retries", structured.retries, 0, why="a batch asks each model once"))
-    workload = directory.workloads.of_call(options.intent, found.model)
+    workload = directory.workloads.of_call(options.intent, meaning.model)
     if escalations_of(options, workload):
         lost.append(Degradation("escalation", why="a batch asks each model once"))
     if judge_of(options, workload) is not None:
@@ -77,5 +77,5 @@ def settled_request(request: Request, directory: ProviderDirectory, batch: Batch
     structured = msgspec.structs.replace(structured, retries=0)
     options = msgspec.structs.replace(options, structured=structured, verify="")
     once = msgspec.structs.replace(request, options=options, degraded=tuple(lost))
-    shown = with_display(once, found, batch.rules)
-    return shown, with_alias_fields(with_effort(shown, found, batch.rules), found)
+    shown = with_display(once, meaning, batch.rules)
+    return shown, with_alias_fields(with_effort(shown, meaning, batch.rules), meaning)

@@ -101,8 +101,8 @@ def login_forms(value: str, beside: frozenset[str]) -> dict[str, LoginForm]:
         for form in row.logins
         if value.startswith(form.begins) and (not form.beside or form.beside in beside)
     ]
-    most = max((said for said, _, _ in fitting), default=0)
-    return {owner: form for said, owner, form in fitting if said == most}
+    most = max((score for score, _, _ in fitting), default=0)
+    return {owner: form for score, owner, form in fitting if score == most}
 
 
 def with_logins(
@@ -114,21 +114,21 @@ def with_logins(
     """
     asked = [target.provider for target in placement.targets]
     open_to = [one for one in providers if one.row.auth == CLIENT and _speaks(one.row, dialect)]
-    found: dict[str, Mapping[str, str]] = {}
+    logins: dict[str, Mapping[str, str]] = {}
     for provider in {one.id: one for one in asked if one.row.auth == CLIENT}.values():
         # Where several could be meant, the client has to name the one.
         first = asked[0].id == provider.id
         alone = _speaks(provider.row, dialect) and (first or [one.id for one in open_to] == [provider.id])
         headers = {} if login is None else login.headers_for(provider, alone=alone)
         if headers:
-            found[provider.id] = headers
-    if len(found) > 1:
+            logins[provider.id] = headers
+    if len(logins) > 1:
         # One credential is one provider's: the first that the request leads to.
-        found = dict([next(iter(found.items()))])
-    kept = tuple(one for one in placement.targets if one.provider.row.auth != CLIENT or one.provider.id in found)
-    if len(kept) == len(placement.targets):
-        return placement, found
-    if not kept:
+        logins = dict([next(iter(logins.items()))])
+    targets = tuple(one for one in placement.targets if one.provider.row.auth != CLIENT or one.provider.id in logins)
+    if len(targets) == len(placement.targets):
+        return placement, logins
+    if not targets:
         names = " and ".join(dict.fromkeys(one.id for one in asked))
         missing = "has none" if login is None else "brought none of its own form"
         message = f"{names} asks each client for a login of its own, and this request {missing}"
@@ -137,9 +137,9 @@ def with_logins(
             "where it asks for one, in X-Bardo-Key"
         )
         raise Unauthorized(message, hint=hint)
-    dropped = [one for one in placement.targets if one not in kept]
+    dropped = [one for one in placement.targets if one not in targets]
     lost = tuple(Degradation("model", asked=name, why=_WITHOUT_LOGIN) for name in target_names(dropped))
-    return msgspec.structs.replace(placement, targets=kept, skipped=(*placement.skipped, *lost)), found
+    return msgspec.structs.replace(placement, targets=targets, skipped=(*placement.skipped, *lost)), logins
 
 
 def _speaks(row: ProviderRow, dialect: str) -> bool:

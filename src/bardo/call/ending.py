@@ -15,7 +15,7 @@ import msgspec
 
 from bardo.adapters.stores.log.row import LogRow
 from bardo.call.call import Call, SentAttempt
-from bardo.call.row import said_in
+from bardo.call.row import content_of
 from bardo.call.services import EpisodeSink
 from bardo.call.stored import RecordedReply
 from bardo.call.upstream import ReplyAnswer, UpstreamReply
@@ -227,11 +227,11 @@ def keep_episode(
     layers = call.layers
     if layers is not None and layers.answer is not None:
         return
-    said = said_in(request, response, layers)
-    if said is None or said[1] is None:
+    content = content_of(request, response, layers)
+    if content is None or content[1] is None:
         return
     session = "" if layers is None else layers.session
-    episodes.keep(row, said[0], said[1], asked=request, session=session, schema_ok=schema_ok)
+    episodes.keep(row, content[0], content[1], asked=request, session=session, schema_ok=schema_ok)
 
 
 def reply_to_keep(

@@ -108,7 +108,7 @@ async def open_call(
         call = call._replace(refused=problem)
     if call.local is not None or call.refused is not None:
         return await _open_one(services, call, request)
-    options, workload = request.options, services.directory.found(request.model).workload
+    options, workload = request.options, services.directory.meaning_of(request.model).workload
     if options.intent is not None and options.intent.subsystem:
         workload = services.directory.workloads.get(options.intent.subsystem)
     if workload is None and options.verify is None:
@@ -145,15 +145,15 @@ async def _open_one(
     `earlier` are calls of the same cascade; one that is `judged` keeps its text.
     """
     if call.client_key or call.login is not None:
-        known = call.account is not None
-        request = without_key_as_model(request, call.client_key, is_known=known, login=call.login)
+        has_key = call.account is not None
+        request = without_key_as_model(request, call.client_key, is_known=has_key, login=call.login)
     if earlier:
         # What answers next in a cascade is not what the client asked.
         call = call._replace(is_first=False)
     rules = services.client_keys.rules(call.client_key) if call.client_key else ()
-    found = services.directory.found(request.model)
-    if rules or found.steps:
-        request = with_display(request, found, rules)
+    meaning = services.directory.meaning_of(request.model)
+    if rules or meaning.steps:
+        request = with_display(request, meaning, rules)
     live = LiveReply(
         services,
         request,
@@ -177,10 +177,10 @@ async def _open_one(
             await services.provider_ids.check(request, call.tenant)
         if call.refused is not None:
             raise call.refused
-        if found.by_lists:
-            found = await services.directory.found_as_listed(request.model)
-        if rules or found.steps or found.suffix is not None or found.thinks:
-            request = with_alias_fields(with_effort(request, found, rules), found)
+        if meaning.by_lists:
+            meaning = await services.directory.listed_meaning_of(request.model)
+        if rules or meaning.steps or meaning.suffix is not None or meaning.thinks:
+            request = with_alias_fields(with_effort(request, meaning, rules), meaning)
         await _begin(services, live, request, call, earlier)
     except BardoError as problem:
         final = await live.end_unanswered(problem)
@@ -218,8 +218,8 @@ async def _begin(
     discounts = None if pipeline is None or not session else partial(pipeline.discounts, session)
     needs = None if layers is None else layers.needs
     request, placement = await services.routing.find(request, live.request_id, found=needs, discounts=discounts)
-    for one in placement.targets:
-        if one.provider.row.auth == CLIENT:
+    for target in placement.targets:
+        if target.provider.row.auth == CLIENT:
             placement, logins = with_logins(placement, live.call.login, services.directory.providers, request.dialect)
             live.call.use_logins(logins)
             break
@@ -269,10 +269,10 @@ async def _begin(
         ).run()
     except BardoError as problem:
         # Where the operator allows it, an old reply to an equal request is better than none, unless the error is the caller's own.
-        kept = None if place is None else place.find(request.options.allow_stale)
-        if kept is None or not moves_on(problem):
+        stale_reply = None if place is None else place.find(request.options.allow_stale)
+        if stale_reply is None or not moves_on(problem):
             raise
-        await live.begin_stale(kept, problem)
+        await live.begin_stale(stale_reply, problem)
         return
     if replay is not None and answered.attempt.left_out:
         replay.note_answered(answered.attempt, call.tenant)
@@ -305,23 +305,23 @@ async def _admit(
 
 
 async def _answer_with_kept(
-    services: Services, live: LiveReply, call: CallOptions, kept: KeptReply, request: Request
+    services: Services, live: LiveReply, call: CallOptions, reply: KeptReply, request: Request
 ) -> None:
     """Answer with a reply that was kept, where the caller's key may ask for it.
 
     Raises EffectFailed for a reply that cannot be read any more, or whose provider is not configured any more, and Forbidden, RateLimited
     and OverBudget.
     """
-    providers = [one for one in services.directory.providers if one.id == kept.provider]
-    endpoints = [at for one in providers for at in one.endpoints if at.row.dialect == kept.dialect]
+    providers = [provider for provider in services.directory.providers if provider.id == reply.provider]
+    endpoints = [at for provider in providers for at in provider.endpoints if at.row.dialect == reply.dialect]
     if not endpoints:
         raise EffectFailed("the provider of a kept reply is not configured")
-    target = Target(provider=endpoints[0], model=kept.model)
+    target = Target(provider=endpoints[0], model=reply.model)
     await _admit(services, live, call, request, Placement(targets=(target,)), free=True)
     knowledge = services.facts.knowledge((target,), call.tenant)
     try:
         attempt = plan(request, target, knowledge=knowledge, may_forward=False)
-        await live.begin_kept(attempt, knowledge, kept)
+        await live.begin_kept(attempt, knowledge, reply)
     except BardoError as problem:
         raise EffectFailed("a kept reply cannot be read") from problem
 
@@ -392,8 +392,8 @@ Opener = Callable[[UpstreamReply], Coroutine[Any, Any, None]]
 
 def hedge_after(latency: Latency, *, stream: bool) -> float | None:
     """Return after how many seconds a target is slower than in 95 of 100 of its calls, or None if too few were made to say."""
-    found = latency.first_token_p95_ms if stream else latency.p95_ms
-    return None if found is None else found / 1000
+    p95 = latency.first_token_p95_ms if stream else latency.p95_ms
+    return None if p95 is None else p95 / 1000
 
 
 class Race:
@@ -629,8 +629,8 @@ class AttemptLoop:
         if not target.provider.address:
             return False
         later = iter(self._plan.targets)
-        found = any(_target_key(one) == _target_key(target) for one in later)
-        following = next(later, None) if found else None
+        is_next = any(_target_key(one) == _target_key(target) for one in later)
+        following = next(later, None) if is_next else None
         return following is not None and following.provider.id == target.provider.id
 
     def _following(self, problem: BardoError) -> Attempt | None:

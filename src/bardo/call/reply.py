@@ -278,17 +278,17 @@ class LiveReply:
         """Send an attempt, planned with `knowledge`, and read until its reply has begun. Raises BardoError."""
         await self.prepare(attempt, knowledge).begin()
 
-    async def begin_stale(self, kept: StaleReply, why: BardoError) -> None:
+    async def begin_stale(self, stale: StaleReply, why: BardoError) -> None:
         """Give an old reply, because nobody answered. Raises BardoError where it cannot be read."""
-        age = self._services.clock() - kept.kept_at
+        age = self._services.clock() - stale.kept_at
         lost = Degradation("stale", sent=f"the reply to an equal call {age:.0f} s ago", why=why.message)
-        attempt = msgspec.structs.replace(kept.attempt, degraded=(*kept.attempt.degraded, lost))
-        await self._begin_stored(attempt, kept.content_type, kept.body, is_stale=True)
+        attempt = msgspec.structs.replace(stale.attempt, degraded=(*stale.attempt.degraded, lost))
+        await self._begin_stored(attempt, stale.content_type, stale.body, is_stale=True)
         self.stale_seconds = age
 
-    async def begin_kept(self, attempt: Attempt, knowledge: Knowledge, kept: KeptReply) -> None:
+    async def begin_kept(self, attempt: Attempt, knowledge: Knowledge, reply: KeptReply) -> None:
         """Give the reply to an earlier call, read as the answer to `attempt`, which is not sent. Raises BardoError."""
-        await self._begin_stored(attempt, kept.content_type, kept.body)
+        await self._begin_stored(attempt, reply.content_type, reply.body)
         self._knowledge = knowledge
 
     async def _begin_stored(self, attempt: Attempt, content_type: str, body: bytes, *, is_stale: bool = False) -> None:
@@ -532,9 +532,9 @@ class LiveReply:
         request, response, layers = self.request, self.response(), self.call.layers
         if layers is not None and layers.masks:
             request, response = layers.as_sent(request), layers.as_said(response)
-        found = await verify(request, response, answered=self.attempt.target, age=self.call.attempts.age())
-        self._verification = found
-        lost = found.degradation()
+        verification = await verify(request, response, answered=self.attempt.target, age=self.call.attempts.age())
+        self._verification = verification
+        lost = verification.degradation()
         return None if lost is None else ReplyUpdate(self.reader.settle([Degraded(lost)]))
 
     def _extension(self) -> list[Event]:
@@ -586,8 +586,8 @@ class LiveReply:
         if self.answer is None or not self.answer.rewritten:
             # Else the tokens of several prompts are counted together.
             layers.learn(target, self.response().usage.input_tokens)
-        kept = reply_to_keep(recorded, self.call, target, self.answer, streamed=self.request.stream)
-        await layers.end(self.request, self.response(), kept)
+        reply = reply_to_keep(recorded, self.call, target, self.answer, streamed=self.request.stream)
+        await layers.end(self.request, self.response(), reply)
 
     async def _release(self) -> None:
         self._is_released = True

@@ -147,14 +147,14 @@ def _contents(
     request: Request, response: Response | None, layers: CallLayers | None, attempt: Attempt | None
 ) -> dict[str, str]:
     """Return what was said and sent as texts; nothing where it must not be kept."""
-    said = said_in(request, response, layers)
-    if said is None:
+    content = content_of(request, response, layers)
+    if content is None:
         return {}
-    request, response = said
-    kept = {"request_content": msgspec.json.encode(without_credentials(request.body) or request.messages).decode()}
+    request, response = content
+    columns = {"request_content": msgspec.json.encode(without_credentials(request.body) or request.messages).decode()}
     if attempt is not None:
-        kept["sent_content"] = _sent(attempt)
-    return kept if response is None else {**kept, "reply_content": msgspec.json.encode(response.blocks).decode()}
+        columns["sent_content"] = _sent(attempt)
+    return columns if response is None else {**columns, "reply_content": msgspec.json.encode(response.blocks).decode()}
 
 
 def _sent(attempt: Attempt) -> str:
@@ -164,18 +164,18 @@ def _sent(attempt: Attempt) -> str:
         "headers": shown_headers(attempt.headers, attempt.target.provider.row.headers),
     }
     body = attempt.wire.body
-    kept: Any = msgspec.Raw(body)
+    content: Any = msgspec.Raw(body)
     if b'"mcp' in body:
         # It may name an MCP server, with what proves there who asks.
         with suppress(msgspec.DecodeError):
-            kept = without_credentials(msgspec.json.decode(body))
+            content = without_credentials(msgspec.json.decode(body))
     try:
-        return msgspec.json.encode({**head, "body": kept}).decode()
+        return msgspec.json.encode({**head, "body": content}).decode()
     except UnicodeDecodeError:
         return msgspec.json.encode({**head, "body": body.decode("utf-8", "replace")}).decode()
 
 
-def said_in(
+def content_of(
     request: Request, response: Response | None, layers: CallLayers | None
 ) -> tuple[Request, Response | None] | None:
     """Return what was said, as its provider got it and said it where a layer masks that, or None if the layer did not come to it."""
@@ -208,14 +208,14 @@ def without_key_as_model(
     """
     model = request.model
     own = (client_key,) if client_key and client_key in model and (is_known or looks_like_key(client_key)) else ()
-    found = (
+    secrets = (
         *own,
         *(() if login is None else [one for one in login.keys if one in model]),
         *(keys_in(model) if "bardo_" in model else ()),
     )
-    if not any(found):
+    if not any(secrets):
         return request
-    return msgspec.structs.replace(request, model=secrets_of(found).in_text(model))
+    return msgspec.structs.replace(request, model=secrets_of(secrets).in_text(model))
 
 
 def without_key(

@@ -140,10 +140,10 @@ class UnaryCall(Generic[Result]):
         try:
             if self.services.provider_ids is not None:
                 await self.services.provider_ids.check(self.request, self.call.tenant)
-            found = await self._find_targets()
-            found, logins = with_logins(found, self.call.login, self.services.directory.providers, self.request.dialect)
+            placement, providers = await self._find_targets(), self.services.directory.providers
+            placement, logins = with_logins(placement, self.call.login, providers, self.request.dialect)
             self.call.use_logins(logins)
-            placement = await self._admitted(found)
+            placement = await self._admitted(placement)
             placement = await self.services.routing.servers.at_servers(placement, self.request, self.call.tenant)
             lost = await self._run_layers(placement.targets)
             return await self._follow(course_of(self.request, list(placement.targets)), (*placement.skipped, *lost))
@@ -196,7 +196,7 @@ class UnaryCall(Generic[Result]):
 
     async def _find_targets(self) -> Placement:
         """Return who is asked: for vectors, of a model; for a count of tokens, as for a reply. Raises UnknownModel and InvalidRequest."""
-        self.request = with_alias_fields(self.request, self.services.directory.found(self.request.model))
+        self.request = with_alias_fields(self.request, self.services.directory.meaning_of(self.request.model))
         if isinstance(self.request, Request):
             return (await self.services.routing.find(self.request))[1]
         if self.request.options.intent is not None or self.services.directory.workload(self.request.model) is not None:
@@ -386,9 +386,9 @@ def embed_receipt(
     layers: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return what was asked of a model for vectors, and what it made, with the receipts of the `layers` that worked on its texts."""
-    told = {} if layers is None else {"pipeline": layers}
+    receipts = {} if layers is None else {"pipeline": layers}
     return {
-        **told,
+        **receipts,
         "asked_dimensions": request.dimensions,
         "dimensions": result.dimensions,
         "vectors": len(result.vectors),

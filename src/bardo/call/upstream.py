@@ -183,9 +183,9 @@ class UpstreamReply:
         `patience` is the timer that ends an attempt whose first token does not come.
         """
         call, attempt, request, layers = self._call, self.attempt, self._request, self._call.layers
-        kept = attempt.kept_budget
+        budget = attempt.kept_budget
         try:
-            if kept is not None and not request.stream:
+            if budget is not None and not request.stream:
                 self._request = msgspec.structs.replace(request, stream=True)
             await self._send()
             stages: Sequence[Stage[Event, Event]] = () if layers is None else layers.stages()
@@ -201,16 +201,16 @@ class UpstreamReply:
             elif attempt.answer is not None:
                 self.answer = typed = typed_answer(attempt, request, forward=self.forward, validator=self._validator)
                 stages = stages if typed is None else (*stages, typed.buffer)
-            if kept is not None and self.answer is None and self.streamed:
-                self.answer = budgeted = BudgetedAnswer(kept)
+            if budget is not None and self.answer is None and self.streamed:
+                self.answer = budgeted = BudgetedAnswer(budget)
                 self._budget = budgeted.buffer
-            elif kept is not None:
+            elif budget is not None:
                 why = (
                     "the gateway runs functions in this call"
                     if self.streamed
                     else "the server did not stream its reply"
                 )
-                lost = (Degradation(LOSS, asked=kept.tokens, why=f"{why}, so that nobody keeps the budget"),)
+                lost = (Degradation(LOSS, asked=budget.tokens, why=f"{why}, so that nobody keeps the budget"),)
             if self.answer is not None or request.options.include or layers is not None:
                 self._most_text = None
             self._tells_first_byte, self._patience = True, patience

@@ -118,22 +118,22 @@ def plan_at_best(
         decision = decide(with_history(draft_at(targets[0]), recalled))
         return decision, attempt_of(decision)
     refused: dict[str, Unsupported] = {}
-    known = {place: _Candidate(_NO_LOSSES, place, target) for place, target in enumerate(targets)}
+    candidates = {place: _Candidate(_NO_LOSSES, place, target) for place, target in enumerate(targets)}
     best: _Candidate | None = None
-    while known:
+    while candidates:
         # Of those that lose as much the first is taken.
-        best = min(known.values())
+        best = min(candidates.values())
         if best.attempt is not None:
             break
         try:
-            known[best.place] = best.further(draft_at, recalled)
+            candidates[best.place] = best.further(draft_at, recalled)
         except Unsupported as problem:
             refused[best.target.provider.row.dialect] = problem
-            del known[best.place]
-    if not known or best is None or best.attempt is None or best.decision is None:
+            del candidates[best.place]
+    if not candidates or best is None or best.attempt is None or best.decision is None:
         raise next(iter(refused.values()))
     reasons = [f"{dialect} cannot take it: {problem.message}" for dialect, problem in refused.items()]
-    reasons += [_why_not(one, best) for one in known.values() if one.losses != best.losses]
+    reasons += [_why_not(one, best) for one in candidates.values() if one.losses != best.losses]
     dialect = best.attempt.target.provider.row.dialect
     if not reasons:
         reasons = ["nothing is lost there" if not any(best.losses) else "no other loses less"]
@@ -301,7 +301,7 @@ def _attempt_that_heeds(
 
     Raises RequiredFieldRefused where the operator wants no call without the field that is refused.
     """
-    draft, said = msgspec.structs.replace(decision.draft, may_forward=attempt.forward), words.text[:LONGEST_WORDS]
+    draft, message = msgspec.structs.replace(decision.draft, may_forward=attempt.forward), words.text[:LONGEST_WORDS]
     decision = msgspec.structs.replace(decision, draft=draft)
     without = yielding_to_forced_tool(decision, words, refusal.status)
     if without is not None:
@@ -310,11 +310,11 @@ def _attempt_that_heeds(
     mended = thinking_mended(decision, words, refusal.status)
     if mended is not None:
         again, learned = mended
-        return attempt_of(again, tuple([msgspec.structs.replace(one, words=said) for one in learned]))
+        return attempt_of(again, tuple([msgspec.structs.replace(one, words=message) for one in learned]))
     forms = frozenset() if decision.answer is None else refused_forms(decision.answer, refusal, words.text)
     if forms:
         lasting = refused_for_good(words.text) and not words.is_about_relation(_OF_ANSWERS)
-        lessons = tuple([RefusedForm(attempt.target, form, said) for form in forms]) if lasting else ()
+        lessons = tuple([RefusedForm(attempt.target, form, message) for form in forms]) if lasting else ()
         return attempt_of(decide(draft, forms), lessons)
     field = refused_field(words, refusal)
     if field is None:
@@ -323,7 +323,7 @@ def _attempt_that_heeds(
     if required:
         raise refused_default(required, attempt.target)
     draft = msgspec.structs.replace(draft, refused_fields=(*draft.refused_fields, field))
-    taught = (RejectedField(attempt.target, field, said),) if field.for_good else ()
+    taught = (RejectedField(attempt.target, field, message),) if field.for_good else ()
     return attempt_of(msgspec.structs.replace(decision, draft=draft), taught)
 
 

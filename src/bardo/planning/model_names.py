@@ -94,8 +94,8 @@ class Aliases:
 
         Raises ConfigError for aliases that lead to each other, for fallbacks with efforts of their own, and for too many models.
         """
-        found, waiting = self._follow(model, frozenset())
-        models = [found.model]
+        meaning, waiting = self._follow(model, frozenset())
+        models = [meaning.model]
         waiting.reverse()
         while waiting:
             name, path = waiting.pop()
@@ -106,8 +106,8 @@ class Aliases:
             if len(models) > MOST_MODELS:
                 raise ConfigError(f"{model!r} stands for more than {MOST_MODELS} models", hint="give it fewer models")
             waiting += reversed(further)
-        others = tuple(dict.fromkeys(name for name in models[1:] if name != found.model))
-        return msgspec.structs.replace(found, fallbacks=others) if others else found
+        others = tuple(dict.fromkeys(name for name in models[1:] if name != meaning.model))
+        return msgspec.structs.replace(meaning, fallbacks=others) if others else meaning
 
     def _follow(self, model: str, path: frozenset[str]) -> tuple[ResolvedModel, list[_Waiting]]:
         """Return the first model that a name stands for, and the fallbacks on the way to it, those of the last alias first.
@@ -167,22 +167,22 @@ def _circle(model: str) -> ConfigError:
     return ConfigError(f"the aliases of {model!r} refer to each other", hint="let one of them name a model")
 
 
-def _check_effort(name: str, found: ResolvedModel, asked: str) -> None:
+def _check_effort(name: str, meaning: ResolvedModel, asked: str) -> None:
     """Raise ConfigError for a fallback that names an effort: an effort is that of the whole call."""
-    efforts = (effort for step in found.steps for effort in (step.effort, step.forced_effort, step.max_effort))
-    if found.suffix is None and not any(efforts):
+    efforts = (effort for step in meaning.steps for effort in (step.effort, step.forced_effort, step.max_effort))
+    if meaning.suffix is None and not any(efforts):
         return
     hint = 'an alias has one effort for all its models: { model = ["…", "…"], effort = "…" }'
     raise ConfigError(f"the fallback {name!r} of {asked!r} sets an effort of its own", hint=hint)
 
 
-def with_display(request: Request, found: ResolvedModel, rules: Sequence[ThinkingRules] = ()) -> Request:
+def with_display(request: Request, meaning: ResolvedModel, rules: Sequence[ThinkingRules] = ()) -> Request:
     """Return the request with how thinking is shown, by `rules` or else by its aliases, where the caller did not say."""
-    said = (*rules, *found.steps)
-    if not said:
+    all_rules = (*rules, *meaning.steps)
+    if not all_rules:
         return request
     options = request.options
-    shown = next((rule.reasoning for rule in said if rule.reasoning is not None), None)
+    shown = next((rule.reasoning for rule in all_rules if rule.reasoning is not None), None)
     if shown is None or options.chose_display or options.omit_reasoning:
         return request
     options = msgspec.structs.replace(
@@ -194,32 +194,32 @@ def with_display(request: Request, found: ResolvedModel, rules: Sequence[Thinkin
 Asked = TypeVar("Asked", bound=Request | EmbedRequest)
 
 
-def with_alias_fields(request: Asked, found: ResolvedModel) -> Asked:
+def with_alias_fields(request: Asked, meaning: ResolvedModel) -> Asked:
     """Return the request with the fields that its aliases add to bodies for their model; the client's own name goes first."""
     fields: Mapping[str, Any] = {}
-    for alias in reversed(found.steps):
+    for alias in reversed(meaning.steps):
         fields = merge_fields(fields, alias.extra_body)
     if not fields:
         return request
-    options = msgspec.structs.replace(request.options, alias_fields=dict(fields), alias_model=found.model)
+    options = msgspec.structs.replace(request.options, alias_fields=dict(fields), alias_model=meaning.model)
     return msgspec.structs.replace(request, options=options)
 
 
-def with_effort(request: Request, found: ResolvedModel, rules: Sequence[ThinkingRules] = ()) -> Request:
+def with_effort(request: Request, meaning: ResolvedModel, rules: Sequence[ThinkingRules] = ()) -> Request:
     """Return the request with the effort that its model's name says, its aliases set, or further `rules`; a name says it for one call."""
-    said = (*found.steps, *rules)
-    if not said and found.suffix is None and not found.thinks:
+    all_rules = (*meaning.steps, *rules)
+    if not all_rules and meaning.suffix is None and not meaning.thinks:
         return request
     asked = request.options.reasoning or request.reasoning
-    amount = found.suffix or _amount(asked)
-    for alias in said:
+    amount = meaning.suffix or _amount(asked)
+    for alias in all_rules:
         if amount is None and asked is None:
             amount = alias.effort
         if alias.max_effort is not None and (amount is not None or asked is not None):
             # A budget is not compared with an effort: the bound holds in its place.
             amount = alias.max_effort if amount is None else min(amount, alias.max_effort, key=AMOUNTS.index)
         amount = alias.forced_effort or amount
-    if amount is None and asked is None and found.thinks:
+    if amount is None and asked is None and meaning.thinks:
         return msgspec.structs.replace(
             request, options=msgspec.structs.replace(request.options, reasoning=ReasoningPolicy(mode="auto"))
         )
@@ -242,22 +242,22 @@ _ENDING = "-thinking"
 _ON_DEMAND = frozenset(("effort", "budget", "level", "toggle", "adaptive"))
 
 
-def with_thinking_name(found: ResolvedModel, providers: Sequence[Provider]) -> ResolvedModel:
+def with_thinking_name(meaning: ResolvedModel, providers: Sequence[Provider]) -> ResolvedModel:
     """Return the model that a name with `-thinking` means, and that it thinks; a name that is a model's own as it is."""
-    bare = found.model.removesuffix(_ENDING)
-    if bare == found.model or found.suffix is not None:
-        return found
-    found = msgspec.structs.replace(found, by_lists=True)
+    bare = meaning.model.removesuffix(_ENDING)
+    if bare == meaning.model or meaning.suffix is not None:
+        return meaning
+    meaning = msgspec.structs.replace(meaning, by_lists=True)
     named = provider_before(bare, providers)
     cut = 0 if named is None else bare.index("/") + 1
-    if any(one.lists(found.model) for one in providers) or (named is not None and named.lists(found.model[cut:])):
-        return found
+    if any(one.lists(meaning.model) for one in providers) or (named is not None and named.lists(meaning.model[cut:])):
+        return meaning
     # Where nobody is configured, the catalog's providers of such names are meant.
     rows = [named.row] if named is not None else [one.row for one in providers] or builtin().providers
     listed = any(one.lists(bare) for one in providers) or (named is not None and named.lists(bare[cut:]))
-    if _is_own_model(found.model[cut:], rows) or not (listed or _thinks_on_demand(bare[cut:], rows)):
-        return found
-    return msgspec.structs.replace(found, model=bare, thinks=True)
+    if _is_own_model(meaning.model[cut:], rows) or not (listed or _thinks_on_demand(bare[cut:], rows)):
+        return meaning
+    return msgspec.structs.replace(meaning, model=bare, thinks=True)
 
 
 def _is_own_model(model: str, providers: Sequence[ProviderRow]) -> bool:

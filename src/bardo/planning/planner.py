@@ -115,13 +115,13 @@ def refuse_losses(
     refused = [loss for loss in dict.fromkeys(losses) if not set(loss.names) & set(allowed)]
     if not refused:
         return
-    first, told = refused[0], list(dict.fromkeys(loss.names[0] for loss in refused))
-    listed, what = ", ".join(f'"{name}"' for name in told), ", ".join(told)
+    first, labels = refused[0], list(dict.fromkeys(loss.names[0] for loss in refused))
+    listed, what = ", ".join(f'"{name}"' for name in labels), ", ".join(labels)
     message = f"{provider} cannot take {what}, and without it the request would mean something else: {first.why}"
     hint = f'{first.instead}; or allow the loss with "bardo": {{"allow_loss": [{listed}]}}'
     code = next((loss.code for loss in refused if loss.code), "")
-    details = {**({"error_code": code} if code else {}), "unsupported": told}
-    raise Unsupported(message, hint=hint, param=told[0], details=details)
+    details = {**({"error_code": code} if code else {}), "unsupported": labels}
+    raise Unsupported(message, hint=hint, param=labels[0], details=details)
 
 
 def _lost_parts(
@@ -286,11 +286,11 @@ def with_history(draft: Draft, recalled: Recalled) -> Draft:
     restored = RestoredRequest(request=draft.request)
     if has_history(draft.request):
         refused = recalled.refused.get(name_of(reader)) if recalled.refused else None
-        known = without_refused(draft.request, reader, rules, refused) if refused else restored
-        restored = restore(known.request, reader, recalled)
+        accepted = without_refused(draft.request, reader, rules, refused) if refused else restored
+        restored = restore(accepted.request, reader, recalled)
         if refused:
             # Also a history that lacks what was refused before is written anew: thinking may have to be off behind it.
-            degraded = distinct((*known.degraded, *restored.degraded))
+            degraded = distinct((*accepted.degraded, *restored.degraded))
             restored = msgspec.structs.replace(restored, degraded=degraded, altered=restored.altered or bool(degraded))
             if may_lack_thinking(restored.request) and not loop_calls(restored.request).isdisjoint(refused):
                 # This loop was refused for its missing thinking before.
@@ -345,10 +345,10 @@ def thinking_mended(
     """
     draft, controlled = decision.draft, decision.planned.controlled
     target, facts, knowledge = draft.target, draft.facts, draft.knowledge
-    found = repaired(controlled.plan, words, status, decision.shaped, target, facts, knowledge)
-    if found is None:
+    repair = repaired(controlled.plan, words, status, decision.shaped, target, facts, knowledge)
+    if repair is None:
         return None
-    planned, fact = found
+    planned, fact = repair
     mended = msgspec.structs.replace(decision, planned=planned)
     if fact is None or words.is_about_relation(controlled.plan.fields.keys()):
         return mended, ()
@@ -381,12 +381,12 @@ def without_refused_state(draft: Draft, attempt: Attempt, refusal: UpstreamRefus
     except (msgspec.MsgspecError, TypeError, RecursionError):
         detail = ""
     words = f"{refusal.message} {refusal.hint} {refusal.param or ''} {detail}"
-    found = rules.refusal_of_state(words, refusal.upstream_code or "")
-    if found is None:
+    refused_state = rules.refusal_of_state(words, refusal.upstream_code or "")
+    if refused_state is None:
         return None
     provider = draft.target.provider
     reader = rules.reader(provider.id, provider.row, draft.target.model, provider.account)
-    if found.lacks:
+    if refused_state.lacks:
         step, changed = "thinking", without_thinking_now(request, reader, rules)
         refused = loop_calls(request)
     else:
@@ -425,16 +425,16 @@ def attempt_of(decision: Decision, teaches: tuple[Lesson, ...] = ()) -> Attempt:
     formats = planned.formats
     if formats is not PLAIN:
         formats = formats.with_tools(asked.tools if names is None else names.tools, target.model)
-    kept, words = None, draft.knowledge.kept_budgets
+    budget, words = None, draft.knowledge.kept_budgets
     if words is not None and decision.answer is None and draft.search is None:
-        kept = budget_to_keep(decision.shaped, done.plan, row, planned.formats, words)
-    if kept is not None:
+        budget = budget_to_keep(decision.shaped, done.plan, row, planned.formats, words)
+    if budget is not None:
         asked = msgspec.structs.replace(asked, stream=True, stream_usage=True)
     options = asked.options
     # The reply needs no translation, and nothing of it is changed. The client's own body does not have what a profile says.
     forward = (
         draft.may_forward
-        and kept is None
+        and budget is None
         and names is None
         and schemas is None
         and formats == PLAIN
@@ -469,8 +469,8 @@ def attempt_of(decision: Decision, teaches: tuple[Lesson, ...] = ()) -> Attempt:
         plan, reported = untold(plan, taken), (*reported, *lost)
     if not draft.knowledge.repair_history:
         refuse_repairs((*draft.request.degraded, *reported), row.id)
-    if kept is not None:
-        reported = without_loss(reported, kept)
+    if budget is not None:
+        reported = without_loss(reported, budget)
     if reported or asked.extra:
         spoken = dialects_of(target, draft.facts)
         refuse_losses(asked, row.id, spoken, reported, choice=draft.request.tool_choice, parts=facts.parts)
@@ -494,7 +494,7 @@ def attempt_of(decision: Decision, teaches: tuple[Lesson, ...] = ()) -> Attempt:
         search=draft.search,
         tool_search=draft.tool_search,
         caching=hints,
-        kept_budget=kept,
+        kept_budget=budget,
         tool_names={} if names is None else names.originals,
         tool_forms={} if schemas is None else schemas.forms,
         teaches=teaches,

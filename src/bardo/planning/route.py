@@ -207,7 +207,7 @@ def _of_same_model(model: str, providers: Sequence[Provider]) -> list[Target]:
     spellings = spelled(model)
     if not spellings or ("/" in model and not model.startswith("arn:")):
         return []
-    day, found = _SNAPSHOT.search(spellings[0]), []
+    day, targets = _SNAPSHOT.search(spellings[0]), []
     for provider in providers:
         # Lists may be long: only ids that hold the name are spelled.
         same = [
@@ -217,10 +217,10 @@ def _of_same_model(model: str, providers: Sequence[Provider]) -> list[Target]:
         fitting = [one for one, its in days.items() if not (day and its and day[0] != its)]
         if fitting:
             nearest = max(fitting, key=lambda one: (bool(days[one]) == bool(day), days[one]))
-            found.append(Target(provider=provider, model=nearest))
+            targets.append(Target(provider=provider, model=nearest))
         elif not provider.configured_models and provider.row.serves(spellings[0]):
-            found.append(Target(provider=provider, model=spellings[0]))
-    return found
+            targets.append(Target(provider=provider, model=spellings[0]))
+    return targets
 
 
 def check_model_name(model: str) -> None:
@@ -273,15 +273,15 @@ def names_of_listed(providers: Sequence[Provider]) -> list[tuple[str, Target]]:
     for provider in providers:
         for model in provider.models:
             listing.setdefault(model, provider)
-    found: list[tuple[str, Target]] = []
+    names: list[tuple[str, Target]] = []
     for provider in providers:
         for model in dict.fromkeys(provider.models):
             target = Target(provider=provider, model=model)
             named = (f"{provider.id}/" * count + model for count in range(_MOST_PREFIXES + 1))
             name = next((name for name in named if _leads_to(name, target, listing, providers)), "")
             if name and name.isprintable() and len(name) <= MAX_MODEL_NAME:
-                found.append((name, target))
-    return found
+                names.append((name, target))
+    return names
 
 
 def _leads_to(name: str, target: Target, listing: Mapping[str, Provider], providers: Sequence[Provider]) -> bool:
@@ -338,18 +338,18 @@ def near_names(model: str, providers: Sequence[Provider]) -> list[str]:
     )
 
 
-def nearest_names(wanted: str, known: Sequence[str], *, cutoff: float = 0.5) -> list[str]:
+def nearest_names(wanted: str, names: Sequence[str], *, cutoff: float = 0.5) -> list[str]:
     """Return up to three known names that are near to one, which is not known itself."""
-    if wanted in known:
+    if wanted in names:
         return []
     folded = wanted.strip().casefold()
-    same = [name for name in known if name.casefold() == folded]
+    same = [name for name in names if name.casefold() == folded]
     if same:
         return same[:3]
     # Comparing is slow: only names that share most pieces are compared, so that thousands of them take milliseconds.
     pieces = {wanted[at : at + 2].lower() for at in range(min(len(wanted), _MOST_COMPARED) - 1)}
-    shared = {name: sum(piece in name.lower() for piece in pieces) for name in known}
-    few = len(known) <= _MOST_LIKELY
-    likely = known if few else nlargest(_MOST_LIKELY, (name for name in known if shared[name]), key=shared.__getitem__)
+    shared = {name: sum(piece in name.lower() for piece in pieces) for name in names}
+    few = len(names) <= _MOST_LIKELY
+    likely = names if few else nlargest(_MOST_LIKELY, (name for name in names if shared[name]), key=shared.__getitem__)
     by_lower = {name.lower(): name for name in reversed(likely)}
     return [by_lower[name] for name in get_close_matches(wanted[:_MOST_COMPARED].lower(), by_lower, n=3, cutoff=cutoff)]

@@ -334,11 +334,11 @@ def test_where_a_name_leads_is_found_anew_once_more_is_known() -> None:
 
     async def ask() -> None:
         directory = lists.directory(server("one"), server("two", "a", "c"))
-        assert (await ways(directory, "a"), directory.found("c:high").model) == (["two: a"], "c")
+        assert (await ways(directory, "a"), directory.meaning_of("c:high").model) == (["two: a"], "c")
         (await directory.targets("a")).clear()
         assert await ways(directory, "a") == ["two: a"]
         await directory.discover()
-        assert (await ways(directory, "a"), directory.found("c:high").model) == (["one: a", "two: a"], "c:high")
+        assert (await ways(directory, "a"), directory.meaning_of("c:high").model) == (["one: a", "two: a"], "c:high")
 
     run(ask)
 
@@ -365,8 +365,8 @@ def test_what_a_name_with_thinking_behind_it_means_is_asked_of_who_may_list_it()
 
         async def play(lists: Lists = lists) -> tuple[str, bool, list[str]]:
             directory = lists.directory(server("lab"))
-            found = await directory.found_as_listed("m-thinking")
-            await directory.found_as_listed("m-thinking")
+            found = await directory.listed_meaning_of("m-thinking")
+            await directory.listed_meaning_of("m-thinking")
             return found.model, found.thinks, [target.model for target in await directory.targets("m-thinking")]
 
         assert asyncio.run(play()) == (meant, meant == "m", [meant])
@@ -375,5 +375,5 @@ def test_what_a_name_with_thinking_behind_it_means_is_asked_of_who_may_list_it()
 
 def test_no_list_is_asked_for_where_a_name_says_what_it_means() -> None:
     lists = Lists({"lab": ["m"]})
-    assert asyncio.run(lists.directory(server("lab")).found_as_listed("m:high")).suffix == "high"
+    assert asyncio.run(lists.directory(server("lab")).listed_meaning_of("m:high")).suffix == "high"
     assert lists.asked == []

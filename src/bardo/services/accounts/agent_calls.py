@@ -266,8 +266,8 @@ class AgentCalls:
         Raises InvalidRequest for a tick that no rule knows, and OverBudget where a subsystem does without a model until tomorrow.
         """
         options = request.options
-        found = self._directory.found(request.model)
-        workload = self._directory.workloads.of_call(options.intent, found.model)
+        meaning = self._directory.meaning_of(request.model)
+        workload = self._directory.workloads.of_call(options.intent, meaning.model)
         if workload is None or workload.pressure is None:
             if options.tick is None:
                 return request, None

@@ -110,20 +110,20 @@ class CallGate:
         if not account.has_budget or self._settings.rule(account.unknown_cost) != "refuse":
             return placement
         now = self._clock()
-        kept = tuple(
+        targets = tuple(
             one
             for one in placement.targets
             if estimate(self._prices.price(one.provider, one.model, now), 1, 1) is not None
         )
-        if len(kept) == len(placement.targets):
+        if len(targets) == len(placement.targets):
             return placement
-        if not kept:
+        if not targets:
             message = f"the key has a budget, and what {asked[:200]!r} costs is not known"
             hint = 'ask a model with a price, give its price under [[prices]], or set unknown_cost = "estimate" under [budgets]'
             raise Forbidden(message, hint=hint)
-        dropped = [one for one in placement.targets if one not in kept]
+        dropped = [one for one in placement.targets if one not in targets]
         lost = tuple(Degradation("model", asked=name, why=WITHOUT_PRICE) for name in target_names(dropped))
-        return msgspec.structs.replace(placement, targets=kept, skipped=(*placement.skipped, *lost))
+        return msgspec.structs.replace(placement, targets=targets, skipped=(*placement.skipped, *lost))
 
     def charged(self, nanos: int | None) -> int | None:
         """Return what a key is charged for what a call cost, or None if that is not known, or is the provider's cost alone."""
@@ -153,15 +153,15 @@ def permitted(account: Account, asked: str, placement: Placement) -> Placement:
     """
     if placement.route is None and account.may_ask(placement.meant or asked):
         return placement
-    kept = tuple(one for one in placement.targets if account.may_ask(one.model, f"{one.provider.id}/{one.model}"))
-    if len(kept) == len(placement.targets):
+    targets = tuple(one for one in placement.targets if account.may_ask(one.model, f"{one.provider.id}/{one.model}"))
+    if len(targets) == len(placement.targets):
         return placement
-    if not kept:
+    if not targets:
         hint = f"it may ask: {', '.join(account.models)}"
         raise Forbidden(f"the key may not ask {asked[:200]!r}", hint=hint)
-    dropped = [one for one in placement.targets if one not in kept]
+    dropped = [one for one in placement.targets if one not in targets]
     lost = tuple(Degradation("model", asked=name, why=WHY) for name in target_names(dropped))
-    return msgspec.structs.replace(placement, targets=kept, skipped=(*placement.skipped, *lost))
+    return msgspec.structs.replace(placement, targets=targets, skipped=(*placement.skipped, *lost))
 
 
 def _tokens(request: Request | EmbedRequest) -> tuple[int, int | None, int]:

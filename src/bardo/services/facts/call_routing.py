@@ -145,7 +145,7 @@ class CallRouting:
         Raises UnknownModel, InvalidRequest, Unsupported and Unavailable.
         """
         directory = self._directory
-        options, model = request.options, directory.found(request.model)
+        options, model = request.options, directory.meaning_of(request.model)
         needs = None
         if options.intent is not None or options.private or model.workload is not None:
             needs = needs_of(request, model, directory.workloads)
@@ -249,12 +249,12 @@ class CallRouting:
         made, revision = self._made.get(provider.id), (self._facts.revision(provider), *prices)
         if made is not None and made.provider is provider and made.revision == revision:
             return made
-        found: list[Candidate] = []
+        candidates: list[Candidate] = []
         for place, model in enumerate(chat_models(provider)):
             if place % _AT_ONCE == _AT_ONCE - 1:
                 await asyncio.sleep(0)
-            found.append(self.candidate(Target(provider=provider, model=model)))
-        return _ProviderCandidates(provider, revision, tuple(found))
+            candidates.append(self.candidate(Target(provider=provider, model=model)))
+        return _ProviderCandidates(provider, revision, tuple(candidates))
 
     def _observed(self, candidate: Candidate, now: float | None = None) -> Candidate:
         """Return a candidate with the latency that was seen of it, and with a time whether calls to it fail then.
@@ -266,11 +266,11 @@ class CallRouting:
             left = tuple(one for one in candidate.payments if one != _DIEM)
             candidate = msgspec.structs.replace(candidate, payments=left)
         places = self._places.get(provider, (provider,))
-        known = min((one for place in places if (one := self.health.p90_ms(place, model)) is not None), default=None)
+        latency = min((one for place in places if (one := self.health.p90_ms(place, model)) is not None), default=None)
         out = now is not None and all(self.health.is_out(place, model, now) for place in places)
-        if known is None and not out:
+        if latency is None and not out:
             return candidate
-        return msgspec.structs.replace(candidate, latency_ms=known, health="down" if out else candidate.health)
+        return msgspec.structs.replace(candidate, latency_ms=latency, health="down" if out else candidate.health)
 
 
 class WarmCandidates:
@@ -296,11 +296,11 @@ class WarmCandidates:
         """Yield the groups of `candidates`, and with them those that would not have been the best without the discount."""
         left = dict(self._warm)
         for group in self._candidates.search(intent, conditions):
-            found = []
+            ranking = []
             for one in group:
                 warm = left.pop((one.candidate.provider, one.candidate.model), None)
-                found.append(one if warm is None else ranked(warm, intent))
-            yield tuple(found)
+                ranking.append(one if warm is None else ranked(warm, intent))
+            yield tuple(ranking)
         if intent.model is None:
             further = tuple([ranked(one, intent) for one in left.values() if one.meets(intent, conditions)])
             if further:

@@ -207,9 +207,9 @@ class ProviderDirectory:
 
         Without `asks` no provider is asked for its list.
         """
-        kept = self._placements.get(models[0]) if len(models) == 1 else None
-        if kept is not None:
-            return kept
+        cached = self._placements.get(models[0]) if len(models) == 1 else None
+        if cached is not None:
+            return cached
         names = self._names_behind(models)
         if asks and any(self._may_be_listed_elsewhere(name) for name in names):
             await self.discover()
@@ -228,8 +228,8 @@ class ProviderDirectory:
         return placement
 
     def _names_behind(self, models: Sequence[str]) -> tuple[str, ...]:
-        every = [self.found(model) for model in models]
-        return tuple(dict.fromkeys(name for found in every for name in (found.model, *found.fallbacks)))
+        every = [self.meaning_of(model) for model in models]
+        return tuple(dict.fromkeys(name for meaning in every for name in (meaning.model, *meaning.fallbacks)))
 
     def _may_be_listed_elsewhere(self, name: str) -> bool:
         """Whether a name that begins with a provider may be of another's list that nobody asked for: `openai/gpt-oss-120b` is Groq's."""
@@ -256,18 +256,18 @@ class ProviderDirectory:
                 skipped.append(Degradation("model", asked=name, why=problem.message))
         return Placement(tuple(targets), tuple(problems), tuple(skipped))
 
-    def found(self, model: str) -> ResolvedModel:
+    def meaning_of(self, model: str) -> ResolvedModel:
         """Return what a name stands for; one that a provider lists stands for itself, whatever its ending."""
-        known = self._names.get(model)
-        if known is not None:
-            return known
+        cached = self._names.get(model)
+        if cached is not None:
+            return cached
         meant = self.meant(model)
-        found = self.aliases.find(meant)
-        listed = found.suffix is not None and any(provider.lists(meant) for provider in self._providers)
-        found = ResolvedModel(meant) if listed else with_thinking_name(found, self._providers)
-        workload = self.workloads.find(found.model)
-        found = found if workload is None else msgspec.structs.replace(found, workload=workload)
-        return _remember(self._names, model, found)
+        meaning = self.aliases.find(meant)
+        listed = meaning.suffix is not None and any(provider.lists(meant) for provider in self._providers)
+        meaning = ResolvedModel(meant) if listed else with_thinking_name(meaning, self._providers)
+        workload = self.workloads.find(meaning.model)
+        meaning = meaning if workload is None else msgspec.structs.replace(meaning, workload=workload)
+        return _remember(self._names, model, meaning)
 
     def meant(self, model: str) -> str:
         """Return the name that a client means by one that leads nowhere by itself.
@@ -279,9 +279,9 @@ class ProviderDirectory:
         other, models = inner.removeprefix(picker().prefix), builtin_models()
         if (other == model and not models.may_be_of_cloud(model)) or len(model) > MAX_MODEL_NAME:
             return model
-        known = (name for name in (model, inner, other) if self._has_route(name) or self._leads(name))
+        routed = (name for name in (model, inner, other) if self._has_route(name) or self._leads(name))
         spelled = (name for name in models.ids_at_maker(other) if self._has_route(name))
-        return next(known, None) or next(spelled, None) or (other if models.may_be_of_cloud(other) else model)
+        return next(routed, None) or next(spelled, None) or (other if models.may_be_of_cloud(other) else model)
 
     def _has_route(self, name: str) -> bool:
         return bool(self.aliases.find(name).steps) or self.workloads.find(name) is not None
@@ -299,17 +299,17 @@ class ProviderDirectory:
             return named.lists(rest) or named.row.serves(rest) or not (named.models or named.row.models)
         return any(may_serve(one, name) for one in self._providers)
 
-    async def found_as_listed(self, model: str) -> ResolvedModel:
+    async def listed_meaning_of(self, model: str) -> ResolvedModel:
         """Return what a name stands for; where that depends on who lists it, providers that nobody has asked for their lists are asked."""
-        found = self.found(model)
-        if found.by_lists and any(map(self._due, self._providers)):
+        meaning = self.meaning_of(model)
+        if meaning.by_lists and any(map(self._due, self._providers)):
             await self.discover(seconds=PLACING_SECONDS)
-            found = self.found(model)
-        return found
+            meaning = self.meaning_of(model)
+        return meaning
 
     def workload(self, model: str) -> Workload | None:
         """Return the workload that a model's name stands for, or None if it stands for models."""
-        return self.found(model).workload
+        return self.meaning_of(model).workload
 
     def _place(self, model: str) -> list[Target]:
         placed = self._resolved.get(model)
@@ -346,7 +346,7 @@ class ProviderDirectory:
         if not isinstance(problem, UpstreamRefused) or problem.hint or not is_about_model(problem):
             return
         await self.discover()
-        near = near_names(self.found(model).model, self._providers)
+        near = near_names(self.meaning_of(model).model, self._providers)
         if near:
             problem.hint = f"did you mean {' or '.join(near)}?"
 

@@ -37,7 +37,7 @@ async def listed_models(directory: ProviderDirectory, *, seconds: float | None =
     async for bare, target in in_slices(names_of_listed(await directory.models(seconds=seconds))):
         # An alias of the operator's, or an effort behind the name, may take the bare name for something else.
         qualified = f"{target.provider.id}/{target.model}"
-        name = next((name for name in (bare, qualified) if directory.found(name).model == name), bare)
+        name = next((name for name in (bare, qualified) if directory.meaning_of(name).model == name), bare)
         models[name] = _info(name, target)
     for name in directory.aliases.names:
         with contextlib.suppress(UnknownModel):

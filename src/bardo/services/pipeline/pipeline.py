@@ -167,15 +167,15 @@ class LayerChoice:
         """Return the profile that the operator gives a call, and its workload."""
         host, options = self._parts.host, request.options
         directory = host.directory
-        found = directory.found(request.model)
+        meaning = directory.meaning_of(request.model)
         if options.agent_step is not None:
             workload = directory.workloads.get(options.agent_step.workload)
         elif options.intent is not None:
-            workload = directory.workloads.of_call(options.intent, found.model)
+            workload = directory.workloads.of_call(options.intent, meaning.model)
         else:
-            workload = directory.workloads.find(found.model)
+            workload = directory.workloads.find(meaning.model)
         name = "" if workload is None else workload.name
-        for rule in (*host.client_keys.rules(client_key), *found.steps):
+        for rule in (*host.client_keys.rules(client_key), *meaning.steps):
             if rule.pipeline:
                 return rule.pipeline, name
         return (workload.pipeline if workload is not None and workload.pipeline else self._settings.profile), name
@@ -660,7 +660,7 @@ class Pipeline:
 
     def _facts(self, call: CallLayers, request: Request) -> LayerFacts:
         """Return what layers may know of a call before it is known who is asked."""
-        stands_for = self._parts.host.directory.found(request.model)
+        stands_for = self._parts.host.directory.meaning_of(request.model)
         return LayerFacts(
             tenant=call.tenant,
             session=call.session,
