@@ -145,7 +145,7 @@ def cap_refusal(
 ) -> tuple[str, str]:
     """Return why a payment goes over a cap, and the key of `[payments]` that holds it; both empty where it does not.
 
-    `estimate` is what the call was expected to cost at most, or None if nobody knows.
+    `estimate` is what the call was expected to cost at most, or None if it is unknown.
     """
     if nanos > rules.per_call:
         return f"{dollars(nanos)} is above the cap of a call, {dollars(rules.per_call)}", "usd_per_call"

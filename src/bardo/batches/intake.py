@@ -36,7 +36,7 @@ class Intake:
         self._results = results
 
     def read_file(self, batch: BatchRecord) -> tuple[int, list[LineProblem]]:
-        """Store the items of a batch's file, and return how many there are and what is wrong with it. Blocks."""
+        """Store the items of a batch's file, and return how many there are and its faults. Blocks."""
         self._store.clear_items(batch.id)
         seen: set[str] = set()
         problems: list[LineProblem] = []

@@ -1,6 +1,6 @@
 """Make a job at a provider, once.
 
-That it is about to be made is stored before the call is sent. Where nobody knows whether the provider took it (the process was killed, the
+That it is about to be made is stored before the call is sent. Where it is unknown whether the provider took it (the process was killed, the
 answer was lost), the provider's own list of jobs is read before anything is sent again: by our tag, or, where jobs bear none, by the ids
 in their results. Where that does not tell either, the job is reported as lost, and never made twice.
 """

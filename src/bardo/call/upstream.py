@@ -660,7 +660,7 @@ async def _refusal(reply: Reply, provider: Provider, now: float, *, sent: bytes 
 
 
 async def _page(reply: Reply, provider: Provider, kind: str) -> MalformedReply:
-    """Return what is wrong with a reply that says it is a page, with its title or its first words."""
+    """Return the faults of a reply that says it is a page, with its title or its first words."""
     first = b""
     with contextlib.suppress(ProviderError, TimeoutError):
         async with asyncio.timeout(_PAGE_SECONDS):

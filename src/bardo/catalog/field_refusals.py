@@ -108,7 +108,7 @@ def builtin_field_refusals() -> FieldRefusals:
 
 
 def read_field_refusals(data: Mapping[str, Any]) -> FieldRefusals:
-    """Return typed rows. Raises ConfigError naming what is wrong."""
+    """Return typed rows. Raises ConfigError naming the mistake."""
     try:
         return msgspec.convert(data, FieldRefusals)
     except msgspec.ValidationError as problem:

@@ -149,7 +149,7 @@ def builtin_forms() -> WireForms:
 
 
 def read_forms(data: Mapping[str, Any]) -> WireForms:
-    """Return typed forms. Raises ConfigError naming what is wrong."""
+    """Return typed forms. Raises ConfigError naming the mistake."""
     try:
         return WireForms(
             msgspec.convert(data.get("form", []), list[WireForm]),

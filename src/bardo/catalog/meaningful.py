@@ -99,7 +99,7 @@ def builtin_meaningful() -> MeaningfulFields:
 
 
 def read_meaningful(data: Mapping[str, Any]) -> MeaningfulFields:
-    """Return typed rows. Raises ConfigError naming what is wrong."""
+    """Return typed rows. Raises ConfigError naming the mistake."""
     try:
         return MeaningfulFields(
             msgspec.convert(data.get("field", []), tuple[MeaningfulField, ...]),

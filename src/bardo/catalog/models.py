@@ -411,7 +411,7 @@ class ModelQualities:
         self.find = lru_cache(maxsize=4096)(self._find)
 
     def _find(self, model: str) -> Quality | None:
-        """Return the class of a model's plain id, or None if nobody knows."""
+        """Return the class of a model's plain id, or None if it is unknown."""
         fitting = [row for row in self._plain if matches_any(model, row.match)]
         found = max(fitting, key=lambda row: best_specificity(model, row.match), default=None)
         return None if found is None else found.quality

@@ -102,7 +102,7 @@ def builtin_parameters() -> Parameters:
 
 
 def read_parameters(data: Mapping[str, Any]) -> Parameters:
-    """Return typed rules. Raises ConfigError naming what is wrong."""
+    """Return typed rules. Raises ConfigError naming the mistake."""
     try:
         return msgspec.convert(data, Parameters)
     except msgspec.ValidationError as problem:

@@ -118,7 +118,7 @@ def _file() -> _File:
 
 
 def problem_of(row: PriceRow) -> tuple[str, str] | None:
-    """Return the key of a row that is wrong and what is wrong with it, or None if nothing is."""
+    """Return the key of a row that is wrong and its faults, or None if none is."""
     if not row.match or not all(row.match):
         return "match", "the row fits no model"
     if row.valid_from and not _is_day(row.valid_from):

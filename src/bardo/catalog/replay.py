@@ -309,7 +309,7 @@ def builtin_replay() -> ReplayRules:
 
 
 def read_replay(data: Mapping[str, Any]) -> ReplayRules:
-    """Return typed rows. Raises ConfigError naming what is wrong."""
+    """Return typed rows. Raises ConfigError naming the mistake."""
     try:
         return ReplayRules(
             msgspec.convert(data.get("platform", []), list[Platform]),

@@ -180,7 +180,7 @@ class ProviderTraits(msgspec.Struct, frozen=True, kw_only=True):
 
     `private`: it keeps no prompts and no answers. `self_funding`: the agent's own revenue pays for its calls. `context_engineering`: the
     layers that make a prompt smaller may work on its calls. `payment` are the ways in which it is paid, the preferred one first; empty
-    where nobody knows.
+    where it is unknown.
     """
 
     private: bool = False

@@ -197,7 +197,7 @@ def _is_spent(budget: SubsystemBudget, spent: Spent) -> bool:
 def _stand_in(
     name: str, budget: SubsystemBudget, spent: Spent, then: SpentRow | None, tier: str, seconds_left: float
 ) -> Degradation | None:
-    """Return what is told of a call that goes on although its budget is spent. Raises OverBudget for one that does not."""
+    """Return the report on a call that goes on although its budget is spent. Raises OverBudget for one that does not."""
     share = f"the day's budget of {budget.subsystem} is spent: ${spent.usd:.4f} of ${budget.usd:.4f}"
     if then is None:
         return Degradation("budget", asked=round(budget.usd, 6), sent=round(spent.usd, 6), why=share)

@@ -192,7 +192,7 @@ Exchange = Generator[Attempt, BardoError | None, None]
 class CallPlan(msgspec.Struct, frozen=True, kw_only=True):
     """What the attempts of one call are planned from.
 
-    `recalled` is what is known of the replies in the request's history, `route` how the targets were found.
+    `recalled` are the facts about the replies in the request's history, `route` how the targets were found.
     """
 
     request: Request

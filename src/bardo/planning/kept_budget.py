@@ -57,7 +57,7 @@ def budget_to_keep(
 
 
 def without_loss(degraded: Sequence[Degradation], kept: BudgetPlan) -> tuple[Degradation, ...]:
-    """Return what is lost where the gateway keeps the budget: all but the budget."""
+    """Return the losses where the gateway keeps the budget: all but the budget."""
     return tuple(lost for lost in degraded if lost.asked != kept.tokens)
 
 

@@ -1,4 +1,4 @@
-"""What planning a call draws on beside the request: settings, and what is known of each target's model. All of it is values.
+"""What planning a call draws on beside the request: settings, and the facts about each target's model. All of it is values.
 
 Routing knows of a target its features, price and rating, from the catalog and from the server's own words.
 """
@@ -66,11 +66,11 @@ class RenderedPrompt(msgspec.Struct, frozen=True, kw_only=True):
 class TargetFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of one target.
 
-    `known` is all that is known of its model's control, and `layers` what of it an operator and live servers say. `prompt` is None where
+    `known` is all that is known of its model's control, and `layers` what of it an operator and live servers say. `prompt` is None if
     no server showed its prompts. `seen_start` is how earlier replies began, `seen_start_off` how those to requests without thinking did.
     `refused_forms` are the ways to ask for an answer in a schema that the target refused, `refused_fields` the fields. `missing`: the
     server has no such endpoint. `features` is what the server says of features (`features.toml`), by their names. `context` is how many
-    tokens a prompt and its answer may have together, or None if nobody says it.
+    tokens a prompt and its answer may have together, or None if it is not stated.
     """
 
     known: ResolvedFacts
@@ -85,7 +85,7 @@ class TargetFacts(msgspec.Struct, frozen=True, kw_only=True):
     context: int | None = None
 
     def opens_thinking(self, toggles: Mapping[str, Any]) -> bool | None:
-        """Return whether the server's prompt for a request with these template arguments opens the thinking, or None if nobody knows."""
+        """Return whether the server's prompt for a request with these template arguments opens the thinking, or None if it is unknown."""
         return None if self.prompt is None else self.prompt.opens_thinking(toggles)
 
     def start_of_replies(self, *, off: bool) -> SeenStart | None:
@@ -141,7 +141,7 @@ class Knowledge(msgspec.Struct, frozen=True, kw_only=True):
     searches_cost: Callable[[str], int] = no_money
 
     def of(self, target: Target) -> TargetFacts:
-        """Return what is known of a target; of one that nobody resolved, what the catalog says."""
+        """Return the facts about a target; of one that nobody resolved, what the catalog says."""
         provider = target.provider
         known = self.facts.get((provider.place, provider.row.dialect, target.model))
         return known or _catalog_facts(control_target(target))

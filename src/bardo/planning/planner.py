@@ -556,7 +556,7 @@ def _lacking(decision: Decision) -> Iterator[Degradation]:
 
 
 def plan(request: Request, target: Target, *, knowledge: Knowledge = BUILTIN, may_forward: bool = True) -> Attempt:
-    """Return what is sent to one target for a request without earlier reasoning, and how its reply is treated."""
+    """Return the request to one target for a request without earlier reasoning, and how its reply is treated."""
     return attempt_of(decide(draft_of(request, target, knowledge, may_forward=may_forward)))
 
 

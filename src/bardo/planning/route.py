@@ -42,7 +42,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     `addresses` are the base URLs of all its servers where it has several: `base_url` is the first of them then, or in one of `servers` that
     server's, which `address` names without what may be secret of it. `account` is a digest of whose account it is asked with, which two
-    entries may share; empty where that is not known. `private` is whether it keeps nothing of a call by the operator's word, None where
+    entries may share; empty where that is not known. `private` is whether it keeps nothing of a call by the operator's word, None if
     the operator says nothing. `drain_cancelled`: whether replies of clients that have left are read to their end, or None if `[gateway]`
     says so. `extra_body` are fields that bodies for it get below what the client said, and `model_extra_body` those of its models, by
     globs. `required_body` are the dotted paths of those without which it is not asked where it refuses them; None: those of the catalog.
@@ -192,7 +192,7 @@ def resolve(model: str, providers: Sequence[Provider]) -> list[Target]:
 
 
 def may_serve(provider: Provider, model: str) -> bool:
-    """Return whether a provider whose models nobody configured serves such names by its row; a name of Vertex AI's is none of others."""
+    """Return whether a provider without configured models serves such names by its row; a name of Vertex AI's is none of others."""
     is_vertex = "@" in model and bool(builtin_models().ids_at_maker(model))
     return not provider.configured_models and not is_vertex and provider.row.serves(model)
 

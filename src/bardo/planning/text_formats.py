@@ -1,6 +1,6 @@
 """How the text of one reply is read: which thinking, and which tool calls, may stand in it, and whether it begins inside the thinking.
 
-Of a reply that is still to come, what is known of the server and its prompts tells (`text_formats_of`); of a text that is there, the text
+Of a reply that is still to come, the facts about the server and its prompts tells (`text_formats_of`); of a text that is there, the text
 itself does (`formats_of_text`).
 """
 
@@ -39,7 +39,7 @@ class ReplyOpening(msgspec.Struct, frozen=True, kw_only=True):
     `streamed`: a client waits for each piece. `toggles` are the arguments of the chat template that the request sets, or None if nothing
     is known of the request. `off`: no thinking was asked for, and it is not known that the model thinks all the same. `schema`: the answer
     must be JSON. `rendered`: whether the prompt that the server renders of such a request opens the thinking; `seen`: how earlier replies
-    to such requests began. Both are None if nobody knows.
+    to such requests began. Both are None if unknown.
     """
 
     streamed: bool = False

@@ -105,7 +105,7 @@ def unary_attempts(targets: Sequence[Target], plan: Plan[Result]) -> Course[Resu
 
 
 def embed_attempt(request: EmbedRequest, target: Target) -> UnaryAttempt[Embeddings]:
-    """Return what is sent to one target for a request. Raises Unsupported where the target cannot express it."""
+    """Return the request to one target for a request. Raises Unsupported where the target cannot express it."""
     endpoint, form = _endpoint(target)
     asked = msgspec.structs.replace(request, model=target.model)
     asked, lost = _with_dimensions_it_takes(asked, endpoint, target)

@@ -55,7 +55,7 @@ def at_vitality(workload: Workload | None, request: Request, workloads: Workload
 
 
 def not_honoured(vitality: float | None, workloads: Workloads) -> tuple[Degradation, ...]:
-    """Return what is told of a vitality in a call of no subsystem. Raises InvalidRequest where no agent is configured."""
+    """Return the report on a vitality in a call of no subsystem. Raises InvalidRequest where no agent is configured."""
     if vitality is None:
         return ()
     if not workloads.of_agent:
@@ -66,7 +66,7 @@ def not_honoured(vitality: float | None, workloads: Workloads) -> tuple[Degradat
 
 
 def not_of_agent(what: str, asked: Any) -> Degradation:
-    """Return what is told of something that an agent says of itself in a call of no subsystem."""
+    """Return the report on something that an agent says of itself in a call of no subsystem."""
     return Degradation(what, asked=asked, why=_NOT_OF_AGENT.format(what))
 
 

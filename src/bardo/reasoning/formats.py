@@ -159,7 +159,7 @@ class _Template(msgspec.Struct, frozen=True):
 def format_of_template(template: Mapping[str, Any], *, name: str = "response_template") -> ReasoningFormat:
     """Return the format that a response template means; where it declares no thinking, all is answer.
 
-    What opens and closes the answer is dropped, calls stay in the text. Raises InvalidRequest for what is no template, and
+    What opens and closes the answer is dropped, calls stay in the text. Raises InvalidRequest for what is not a template, and
     for thinking that is opened or closed by a pattern instead of a text.
     """
     try:

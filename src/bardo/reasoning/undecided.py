@@ -1,4 +1,4 @@
-"""Read a reply of which nobody knows whether it begins inside thinking: decide by its first closing delimiter, or at its end.
+"""Read a reply of which it is unknown whether it begins inside thinking: decide by its first closing delimiter, or at its end.
 
 A chat template may have opened the thinking, and the server may leave it in the text: then the text closes a block that it never opened. Or
 the server separates thinking, or there was none: then the same text is the answer, and nothing before its end says so.

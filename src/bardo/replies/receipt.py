@@ -80,7 +80,7 @@ def call_headers(request_id: str, target: Target, degraded: tuple[Degradation, .
 def late_headers(
     response: Response, attempt: Attempt, cost: CallCost, verdict: str | None = None
 ) -> list[tuple[str, str]]:
-    """Return the headers that only a finished reply has. A count that nobody reported is `unknown`, not 0; a cost is left out then.
+    """Return the headers that only a finished reply has. A count that was not reported is `unknown`, not 0; a cost is left out then.
 
     `verdict` is that of the call's receipt, or None if none was made.
     """

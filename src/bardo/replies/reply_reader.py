@@ -119,7 +119,7 @@ class ReplyFraming:
         return self._checked(self.inner.feed(item))
 
     def finish(self) -> Sequence[Frame]:
-        """Return what is left, and the frames of a whole body that is a stream. Raises FramingError."""
+        """Return the rest, and the frames of a whole body that is a stream. Raises FramingError."""
         if self.begun:
             return self.inner.finish()
         frames = self.inner.finish()
@@ -139,7 +139,7 @@ class ReplyFraming:
         return frames
 
     def problem(self, why: str = "") -> MalformedReply | None:
-        """Return what is wrong with bytes that held no frame, or None if there were none, or frames."""
+        """Return the faults of bytes that held no frame, or None if there were none, or frames."""
         if self.begun or not self._opening.strip(_BEFORE_TEXT):
             return MalformedReply(why, provider=self._provider) if why else None
         message = f"what {self._provider} sent is not a reply: {excerpt(self._opening, 200)}"

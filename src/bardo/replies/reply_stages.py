@@ -283,7 +283,7 @@ class _Call:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the arguments are one JSON object. Of free text nobody can tell."""
+        """Whether the arguments are one JSON object. That cannot be told of free text."""
         if self.free:
             return False
         text = "".join(self.pieces).lstrip()

@@ -79,7 +79,7 @@ class ForeignContent:
         return (*look(self, item), item, *self._carried(item), *pictures)
 
     def finish(self) -> tuple[Event, ...]:
-        """Report counts, now that none can come any more: those that nobody gave, and those that have no place."""
+        """Report counts, now that none can come any more: those that were not given, and those that have no place."""
         if self._broken is not None:
             return (self._broken,)
         if not self._ended or self._declared is None:
@@ -87,7 +87,7 @@ class ForeignContent:
         return (*self._missing_counts(), *self._lost_counts())
 
     def _missing_counts(self) -> list[Event]:
-        """Return the counts that the client reads as 0, or as another count, though nobody counted.
+        """Return the counts that the client reads as 0, or as another count, though they were not counted.
 
         Reasoning that is not known to have happened may be 0.
         """

@@ -97,7 +97,7 @@ def size_of(value: object) -> int:
 class Memory(Generic[Value]):
     """The values that were asked for last. Threads may share one.
 
-    A key must say all that its value follows from, and nobody may change a value. All memories of a process share one budget in bytes, so
+    A key must say all that its value follows from, and a value may not be changed. All memories of a process share one budget in bytes, so
     whoever keeps a value says what it takes.
     """
 

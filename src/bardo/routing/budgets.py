@@ -78,7 +78,7 @@ def compute_reasoning_budgets(
 ) -> dict[str, SubsystemBudget]:
     """Return each subsystem's budget of the day, by its name.
 
-    `sustainability` None: nothing is known of income. `diem` is what is left of the day's DIEM, in dollars, and `paid_by_diem` names the
+    `sustainability` None: nothing is known of income. `diem` is the rest of the day's DIEM, in dollars, and `paid_by_diem` names the
     subsystems whose calls it pays. Source: 000 §9, "Reasoning budget and mortality integration".
     Raises InvalidRequest for a vitality, an amount or a ratio that is out of range.
     """

@@ -207,7 +207,7 @@ class MemoryHealth:
         return sum(one.is_due(now) for one in self._down)
 
     def circuit(self, provider: str, model: str, now: float) -> Circuit | None:
-        """Return what is known of a target, as of now, or None if nothing is."""
+        """Return the facts about a target, as of now, or None if there are none."""
         found = self._providers.get(provider) if not model else None
         if model and (target := self._models.get((provider, model))) is not None:
             found = target.circuit

@@ -119,7 +119,7 @@ class SharedHealth:
         return self._own.count_due(now)
 
     def circuit(self, provider: str, model: str, now: float) -> Circuit | None:
-        """Return what is known of a target, as of now, or None if nothing is."""
+        """Return the facts about a target, as of now, or None if there are none."""
         return self._own.circuit(provider, model, now)
 
     def latency(self, provider: str, model: str) -> Latency:

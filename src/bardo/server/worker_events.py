@@ -1,7 +1,7 @@
 """What happens in the other workers of a gateway, for those who look on in this one.
 
 Each worker listens at a socket in a folder that all of them share. While somebody looks on in a worker, it is connected to the sockets of
-the others, and each of them sends what happens in it: nothing is sent while nobody looks on. Sending never waits for a reader, who is told
+the others, and each of them sends what happens in it: nothing is sent without a listener. Sending never waits for a reader, who is told
 when events were lost.
 """
 

@@ -114,7 +114,7 @@ class UnusableAnswer(MalformedReply):
         return (found.error if found is not None else None) or super().code
 
     def fields(self) -> dict[str, Any]:
-        """Return what is told of it beside the error: how the model was asked, what is wrong, and where."""
+        """Return the fields beside the error: how the model was asked, what is wrong, and where."""
         how = {} if self.provenance is None else msgspec.to_builtins(self.provenance)
         failures = [{"path": one.path, "message": one.message} for one in self.extraction.failures]
         return {**how, "error": self.extraction.error, "failures": failures}

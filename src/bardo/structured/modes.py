@@ -75,7 +75,7 @@ class Ladder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 class SchemaTarget(msgspec.Struct, frozen=True, kw_only=True):
     """Who will answer: a catalog row's id, the model's id there, the dialect spoken, and the id the user gave the provider.
 
-    The flags are what is known of this model from its own listing or from earlier refusals: `None` where nothing is known.
+    The flags are the facts about this model from its own listing or from earlier refusals: `None` where nothing is known.
     """
 
     provider: str

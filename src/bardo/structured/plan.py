@@ -100,7 +100,7 @@ def plan(
 
     `thinking`, `streaming` and `tools` (of the caller's own) say what else the request asks for. `mode` is the best mode allowed; where
     the target cannot, a weaker one is taken and `skipped` says why. `guidance` replaces the instruction of prompt-guided forms.
-    Raises InvalidRequest for what is no JSON Schema, is too large, or refers to another document. The same plan is returned for the
+    Raises InvalidRequest for what is not a JSON Schema, is too large, or refers to another document. The same plan is returned for the
     same arguments; a schema that was made by `checker` or `schema_of` is recognised without writing it again.
     """
     judge = checker(schema)

@@ -349,7 +349,7 @@ class UpstreamRefused(ProviderError):
 
     `status`, `upstream_code`, `upstream_type`, `upstream_id` (of the request) and `retry_after` (seconds) are the provider's; `detail` is
     its error object, in `dialect`, `hint` what the server behind a router said. `overflow` says how long a prompt that is too long was.
-    A status beside 400 to 599 becomes 502. `own_words` are what the provider says without what it quotes of the request, None where
+    A status beside 400 to 599 becomes 502. `own_words` are what the provider says without what it quotes of the request, None if
     nobody has looked.
     """
 

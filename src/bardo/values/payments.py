@@ -2,7 +2,7 @@
 
 ProviderError
 ├── PaymentRefused      402  the provider asks for a payment that bardo does not make; nothing was paid
-└── PaymentUnsettled    402  a payment was sent, and no answer came for it, or nobody knows whether it was taken
+└── PaymentUnsettled    402  a payment was sent, and no answer came for it, or it is unknown whether it was taken
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class PaymentRefused(ProviderError):
 
 
 class PaymentUnsettled(ProviderError):
-    """A payment was sent, and no answer came for it, or nobody knows yet whether it was taken. bardo does not pay again for it."""
+    """A payment was sent, and no answer came for it, or it is not known yet whether it was taken. bardo does not pay again for it."""
 
     status = 402
     kind: Kind = "billing"

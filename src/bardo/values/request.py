@@ -181,7 +181,7 @@ class Control(msgspec.Struct, frozen=True, kw_only=True):
     """The reasoning policy as one target takes it.
 
     `fields` is the JSON fragment that goes into the body: a dialect lays it in and says nothing of its own about thinking. `thinks` is
-    what is expected of the model, or None if nobody knows.
+    what is expected of the model, or None if it is unknown.
     """
 
     fields: dict[str, Any] = {}
@@ -240,7 +240,7 @@ class BardoOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     `intent` is what the call needs, where routing shall find who answers; `intent_fields` names the fields of it that the caller gave,
     which go before those of a workload. `profile` is how the call shall be answered; where it is `profile_locked`, it goes before the
-    caller's own fields. `vitality`, from 0 (dying) to 1 (healthy), is what is left of the agent that asks, `tick` what it says of
+    caller's own fields. `vitality`, from 0 (dying) to 1 (healthy), is what the agent that asks has left, `tick` what it says of
     the moment, and `agent_step` what the gateway settled by that. `private`: only providers that keep nothing of a call may be
     asked. `hosted_only`: tools that providers run are run by nobody else. `deadline_seconds`: within which
     the call has to be answered. `allow_stale`: how old, in seconds, the reply to an earlier, equal call may be that is given where nobody

@@ -164,7 +164,7 @@ def exact_dollars(nanos: int) -> str:
 
 
 def nanos_of(dollars: float | int | str | Decimal) -> int:
-    """Return US dollars as whole nano-dollars, by their decimal digits: 0.1 is 100,000,000. Raises ValueError for what is no number."""
+    """Return US dollars as whole nano-dollars, by their decimal digits: 0.1 is 100,000,000. Raises ValueError for what is not a number."""
     exact = Decimal(repr(dollars)) if isinstance(dollars, float) else Decimal(dollars)
     if not exact.is_finite():
         raise ValueError(f"{dollars!r} is no amount")

@@ -75,7 +75,7 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def nanos_of_usd(amount: float | str) -> int:
-    """Return US dollars as nano-dollars. Raises InvalidRequest for what is no amount."""
+    """Return US dollars as nano-dollars. Raises InvalidRequest for what is not an amount."""
     try:
         nanos = Decimal(str(amount)) * NANOS
     except InvalidOperation:

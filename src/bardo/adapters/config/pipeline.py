@@ -232,7 +232,7 @@ def check_pipeline(
     allowed: Iterable[tuple[str, tuple[str, ...]]],
     place: Place,
 ) -> None:
-    """Raise ConfigError for a profile or a layer that nobody knows; `place` is that of `[inference.pipeline]`.
+    """Raise ConfigError for an unknown profile or layer; `place` is that of `[inference.pipeline]`.
 
     `named` are the profiles of keys, aliases and workloads: what names one, its name, and the profile; `allowed` those that callers may
     name: where that is said, and the profiles.

@@ -88,13 +88,13 @@ def search_of(settings: PrivacySettings) -> tuple[PersonalDataSearch, frozenset[
 
 
 def check_privacy(settings: PrivacySettings) -> None:
-    """Raise ConfigError for a kind that nobody knows, and for a pattern that is no regular expression."""
+    """Raise ConfigError for an unknown kind, and for a pattern that is no regular expression."""
     known = pii_entities()
     Detector([entity for entity in chosen_entities(settings) if entity.name not in known])
 
 
 def chosen_entities(settings: PrivacySettings) -> list[PiiEntity]:
-    """Return the kinds of values that are looked for. Raises ConfigError for a name that nobody knows."""
+    """Return the kinds of values that are looked for. Raises ConfigError for an unknown name."""
     rows = pii_entities()
     own = {
         name: _custom_pattern(name, one.match, one.label, one.score, one.near)

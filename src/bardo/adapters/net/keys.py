@@ -314,7 +314,7 @@ def _with_basic_authorization(call: Call) -> Call:
 
 
 def secret_values(headers: Mapping[str, str], url: str = "") -> list[str]:
-    """Return what must be shown to nobody: values of configured headers that may be secrets, and what an address holds of the kind."""
+    """Return what must never be shown: values of configured headers that may be secrets, and what an address holds of the kind."""
     found = [part for name, value in headers.items() if may_be_secret(name, value) for part in _parts(value)]
     return [*found, *_in_address(url)] if "@" in url or "?" in url else found
 

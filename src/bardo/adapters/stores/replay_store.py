@@ -93,7 +93,7 @@ class ReplayKeeper:
         return self._calls
 
     async def recall(self, request: Request, tenant: str = "", sent: Request | None = None) -> Recalled:
-        """Return what is known of the replies in a request's history, where it has one.
+        """Return the facts about the replies in a request's history, where it has one.
 
         `sent` is the request as layers have changed it, or None if it is sent as it was asked: it says where each turn stands.
         """

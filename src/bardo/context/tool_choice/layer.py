@@ -378,7 +378,7 @@ def wrapped_arguments(call: ToolCallBlock) -> str:
 
 
 def _object_text(arguments: str) -> str:
-    """Return arguments as a JSON value: what is no JSON is a string."""
+    """Return arguments as a JSON value: what is not JSON is a string."""
     text = argument_text(arguments)
     try:
         msgspec.json.decode(text)

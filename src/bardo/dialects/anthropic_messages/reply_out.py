@@ -230,7 +230,7 @@ class MessageBlockWriter(BlockWriter):
             self._frames.index += 1
 
     def end(self) -> None:
-        """Write what is left of the block, and the blocks its opaque state needs."""
+        """Write the rest of the block, and the blocks its opaque state needs."""
         if self.kind == "thinking":
             self._end_thinking()
             return

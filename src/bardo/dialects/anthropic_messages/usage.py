@@ -44,7 +44,7 @@ def decode_usage(raw: JsonObject, *, excludes_reasoning: bool | None = None) -> 
 
 
 def encode_usage(usage: Usage) -> JsonObject:
-    """Return the usage object for a client. Counts nobody reported are 0 where the dialect must have a number."""
+    """Return the usage object for a client. Counts that were not reported are 0 where the dialect must have a number."""
     raw: JsonObject = usage.raw if _is_own(usage.raw) else {}
     if raw and decode_usage(raw)[0] == usage:
         return raw

@@ -210,7 +210,7 @@ class Decoder:
 
     @staticmethod
     def _carry(struct: Wire, out: list[Event], *, choice: int | None = None) -> None:
-        """Add the fields that nobody knows."""
+        """Add the unknown fields."""
         if fields := carried_fields(struct):
             out.append(ReplyFields(NAME, fields, choice))
 

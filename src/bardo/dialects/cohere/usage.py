@@ -36,7 +36,7 @@ def decode_usage(raw: JsonObject, *, excludes_reasoning: bool | None = None) -> 
 
 
 def encode_usage(usage: Usage) -> JsonObject:
-    """Return the usage object for a client; counts nobody reported are left out."""
+    """Return the usage object for a client; counts that were not reported are left out."""
     raw = usage.raw if isinstance(usage.raw, dict) and ("tokens" in usage.raw or "billed_units" in usage.raw) else {}
     if raw and decode_usage(raw)[0] == usage:
         return raw

@@ -299,7 +299,7 @@ def _system(given: list[wire.Part | str] | wire.Content | str | None) -> tuple[M
 
 
 def _messages(contents: list[wire.Content] | wire.Content) -> tuple[Message, ...]:
-    """Read the conversation. Raises InvalidRequest for a role that nobody knows."""
+    """Read the conversation. Raises InvalidRequest for an unknown role."""
     messages: list[Message] = []
     calls = _Calls()
     reader: _PartsReader | None = None

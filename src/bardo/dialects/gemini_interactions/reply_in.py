@@ -237,7 +237,7 @@ class OpenStep:
             out.append(BlockFields(self.number, NAME, fields))
 
     def _add_other(self, delta: wire.Delta, out: list[Event]) -> None:
-        """Take a piece that any kind of step may get: its signature, or something nobody knows."""
+        """Take a piece that any kind of step may get: its signature, or something unknown."""
         if isinstance(delta, wire.SignatureDelta):
             self._sign(delta.signature, out)
             self._decorate(carried_fields(delta), out)
@@ -444,7 +444,7 @@ def _event_apart(fields: JsonObject) -> tuple[wire.Event | wire.OtherEvent, Wron
 
 
 def _interaction(fields: JsonObject) -> tuple[wire.Interaction, WrongShape | None]:
-    """Return an interaction with its steps as far as they can be read, and what is wrong with the next one."""
+    """Return an interaction with its steps as far as they can be read, and the faults of the next one."""
     interaction, steps = _fitted({**fields, "steps": []}, wire.Interaction), list[wire.Step]()
     interaction.steps = steps
     try:
@@ -472,7 +472,7 @@ _DELTAS: dict[
 
 
 def _step(value: JsonObject) -> wire.Step:
-    """Return a step; one of a type that nobody knows is kept whole. Raises WrongShape."""
+    """Return a step; one of an unknown type is kept whole. Raises WrongShape."""
     kind = _STEPS.get(as_text(value.get("type")))
     if kind is wire.ReplyOutput and value.get("content") is not None:
         value = {**value, "content": [*map(_delta, _objects(value["content"], "content"))]}
@@ -480,7 +480,7 @@ def _step(value: JsonObject) -> wire.Step:
 
 
 def _delta(value: JsonObject) -> wire.Delta:
-    """Return a piece of a step; one of a type that nobody knows is kept whole. Raises WrongShape."""
+    """Return a piece of a step; one of an unknown type is kept whole. Raises WrongShape."""
     kind = _DELTAS.get(as_text(value.get("type")))
     return Unknown(Whole(value)) if kind is None else _fitted(value, kind)
 

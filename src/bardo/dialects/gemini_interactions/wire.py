@@ -313,7 +313,7 @@ class ErrorEvent(Wire, tag_field="event_type", tag="error", kw_only=True):
 
 
 class OtherEvent(Wire, kw_only=True):
-    """A change of status, which says nothing that the end does not, or an event that nobody knows."""
+    """A change of status, which says nothing that the end does not, or an unknown event."""
 
     metadata: object = None
 

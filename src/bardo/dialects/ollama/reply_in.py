@@ -135,7 +135,7 @@ class Decoder:
             out.append(ReplyFields(NAME, {"created_at": stamp}))
 
     def _carry(self, line: Line, out: list[Event]) -> None:
-        """Add fields that nobody knows where they say something new. Scores are new in each line, however alike two of them are."""
+        """Add unknown fields where they say something new. Scores are new in each line, however alike two of them are."""
         for struct, prefix, choice in ((line, "", None), (line.message, "message.", 0)):
             fields = carried_fields(struct) or {}
             new = {

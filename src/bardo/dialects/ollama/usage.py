@@ -36,7 +36,7 @@ def time_fields(begun: float, total: float) -> JsonObject:
 
 
 def encode_usage(usage: Usage) -> JsonObject:
-    """Return the fields of the last line; counts and durations that nobody reported are left out."""
+    """Return the fields of the last line; counts and durations that were not reported are left out."""
     raw = usage.raw if isinstance(usage.raw, dict) and not usage.raw.keys() - set(COUNTS) else {}
     if raw and decode_usage(raw)[0] == usage:
         return raw

@@ -75,7 +75,7 @@ class OpenBlock:
         return [*events, ThinkStart(self.number, style, self.choice)]
 
     def leave(self) -> list[Event]:
-        """Close what is open."""
+        """Close the open parts."""
         was, self.kind = self.kind, ""
         if was:
             self.changes.count += 1

@@ -175,7 +175,7 @@ class ChatDecoder(PlainReplyDecoder, RepeatingDecoder, SwitchableDecoder, Return
         return b"" if self._done else b"data: [DONE]\n\n"
 
     def finish(self) -> Sequence[Event]:
-        """Close what is open; a stream that ended too early fails here."""
+        """Close the open parts; a stream that ended too early fails here."""
         if self._failed:
             return ()
         ended = self.complete
@@ -274,7 +274,7 @@ class ChatDecoder(PlainReplyDecoder, RepeatingDecoder, SwitchableDecoder, Return
         return events + self._fail(error) if error is not None else events
 
     def _without_choices(self, frame: Reply, data: bytes) -> ProviderError | None:
-        """Return what is wrong with a frame that has no list of choices, or None if it may do without."""
+        """Return the faults of a frame that has no list of choices, or None if it may do without."""
         body: JsonObject = decode_leniently(data)
         choices = body.get("choices")
         if choices is not None:
@@ -351,7 +351,7 @@ class ChoiceReader:
         return events + self._take_finish(choice) if choice.finish_reason else events
 
     def close(self, *, settle: bool) -> list[Event]:
-        """Close what is open. `settle`: the reply is complete; a choice without a finish reason gets the one that can be told."""
+        """Close the open parts. `settle`: the reply is complete; a choice without a finish reason gets the one that can be told."""
         broken = self._finish is not None and self._finish.reason == "error"
         events = [*self._open.leave(), *self.calls.close(complete=settle and not broken)]
         if settle and self._finish is None:

@@ -62,7 +62,7 @@ class Envelope:
 
     @classmethod
     def of(cls, response: Response, request: Request) -> Self:
-        """Return what is known of a whole reply."""
+        """Return the facts about a whole reply."""
         envelope = cls(request)
         envelope.start = ReplyStart(id=response.id, model=response.model, created=response.created)
         envelope.usage, envelope.finish = response.usage, response.finish
@@ -150,7 +150,7 @@ class Envelope:
         }
 
     def _storage(self) -> JsonObject:
-        """Return what is told of how the gateway keeps the reply."""
+        """Return the report on how the gateway keeps the reply."""
         kept = self._request.kept_as
         if kept is None:
             return {}

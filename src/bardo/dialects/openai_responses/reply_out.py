@@ -387,7 +387,7 @@ class ReplyWriter:
         return take(self._blocks, item) if self._begun else [*self._begin(), *take(self._blocks, item)]
 
     def finish(self) -> Sequence[bytes]:
-        """Close what is open, and end the stream. After a failure there is nothing left to say."""
+        """Close the open parts, and end the stream. After a failure there is nothing left to say."""
         if self._over:
             return ()
         self._over = True

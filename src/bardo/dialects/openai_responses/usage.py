@@ -65,7 +65,7 @@ def encode_usage(usage: Usage, thinking: str = "") -> JsonObject | None:
     """Return the usage object for a client, or None if nothing was reported.
 
     A provider's own object of this shape is given as it came where it says just that, and completed where it does not: counts the
-    official types require are 0 where they are not known. Tokens of thinking that nobody counted are estimated from the `thinking` that
+    official types require are 0 where they are not known. Tokens of thinking that were not counted are estimated from the `thinking` that
     the client gets, and `tokens_approx` beside them says so.
     """
     raw = usage.raw if isinstance(usage.raw, dict) and _is_own(usage.raw) else {}

@@ -108,7 +108,7 @@ class BlockWriter:
         """Leave the block without an end. What follows it gets an index of its own."""
 
     def end(self) -> None:
-        """Write what is left of the block, and the blocks its opaque state needs."""
+        """Write the rest of the block, and the blocks its opaque state needs."""
         raise NotImplementedError
 
 

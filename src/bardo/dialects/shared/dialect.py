@@ -393,7 +393,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     time_fields: Callable[[float, float], JsonObject] | None = None
 
     def encode_request(self, request: Request, row: ProviderRow, facts: HistoryFacts | None = None) -> WireRequest:
-        """Write a request for one provider. What it cannot express is in `degraded`. Raises InvalidRequest for what is no JSON.
+        """Write a request for one provider. What it cannot express is in `degraded`. Raises InvalidRequest for what is not JSON.
 
         `facts` are those of a conversation, which hold for the request where that is its own, or None if they are to be found.
         """
@@ -403,7 +403,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     def encode_fields(
         self, request: Request, row: ProviderRow, facts: HistoryFacts | None = None
     ) -> tuple[str, JsonObject, Losses]:
-        """Return the path and the body of a request for one provider, not yet as bytes, and what is lost. Raises InvalidRequest."""
+        """Return the path and the body of a request for one provider, not yet as bytes, and the losses. Raises InvalidRequest."""
         early = Losses(self.declaration)
         is_foreign = request.dialect != self.name
         if request.attribution:
@@ -468,7 +468,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     def _with_fewer_markers(
         self, request: Request, row: ProviderRow, early: Losses, surplus: Mapping[str, int]
     ) -> tuple[JsonObject, Losses]:
-        """Return a body without the markers that are too many, by their names and how many of each are taken, and what is lost."""
+        """Return a body without the markers that are too many, by their names and how many of each are taken, and the losses."""
         for name, most in surplus.items():
             request = with_last_markers(request, name, most)
         body, losses = self._written(request, row, early)

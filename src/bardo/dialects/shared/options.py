@@ -67,7 +67,7 @@ def read_profile(value: object, at: str) -> InferenceProfile | None:
 
 
 def read_vitality(value: object, at: str) -> float | None:
-    """Return what is left of the agent that asks, from 0 to 1, or None if nothing is said of it. Raises InvalidRequest naming `at`."""
+    """Return the vitality of the agent that asks, from 0 to 1, or None if nothing is said of it. Raises InvalidRequest naming `at`."""
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:

@@ -113,7 +113,7 @@ class Gemini:
         return reading
 
     def error_faults(self, reply: ReceivedReply) -> list[str]:
-        """Return what is wrong with the form of an error."""
+        """Return the faults of the form of an error."""
         reading = Reading()
         error = reading.field(reply.json, "error", dict, "body")
         if error is not None:
@@ -484,7 +484,7 @@ def _stream_faults(reply: ReceivedReply) -> list[str]:
 
 
 def usage_faults(reading: Reading) -> list[str]:
-    """Return what is wrong with the counts of a reply."""
+    """Return the faults of the counts of a reply."""
     if not reading.input_tokens or not reading.output_tokens:
         return ["tokens of the prompt or the answer are missing"]
     total = reading.total_tokens

@@ -21,7 +21,7 @@ class Law(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """What was found about one law. `faults` say what is wrong, in words; `evidence` is the beginning of what the server sent.
+    """What was found about one law. `faults` say in words what is wrong; `evidence` is the beginning of what the server sent.
 
     `cause`: why the request was refused, where it was: laws that were refused for the same cause are counted once.
     """
@@ -135,7 +135,7 @@ class ToolUse(msgspec.Struct):
 
 
 class Reading(msgspec.Struct):
-    """What a reply says, and what is wrong with its form."""
+    """What a reply says, and the faults of its form."""
 
     text: str = ""
     thinking: str = ""

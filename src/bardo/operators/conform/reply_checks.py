@@ -126,7 +126,7 @@ class Chat:
         return reading
 
     def error_faults(self, reply: ReceivedReply) -> list[str]:
-        """Return what is wrong with the form of an error."""
+        """Return the faults of the form of an error."""
         return error_faults(reply)
 
     def is_overflow(self, reply: ReceivedReply) -> bool:
@@ -135,7 +135,7 @@ class Chat:
 
 
 def error_faults(reply: ReceivedReply) -> list[str]:
-    """Return what is wrong with an error in OpenAI's form."""
+    """Return the faults of an error in OpenAI's form."""
     reading = Reading()
     error = reading.field(reply.json, "error", dict, "body")
     if error is not None:
@@ -303,7 +303,7 @@ class Messages:
         return _Stream().read(frames)
 
     def error_faults(self, reply: ReceivedReply) -> list[str]:
-        """Return what is wrong with the form of an error."""
+        """Return the faults of the form of an error."""
         reading, value = Reading(), reply.json
         reading.require(isinstance(value, dict) and value.get("type") == "error", "body.type is not error")
         error = reading.field(value, "error", dict, "body")
@@ -494,7 +494,7 @@ class Responses:
         return _ResponsesStream().read([frame for frame in frames if frame.data.strip() != "[DONE]"])
 
     def error_faults(self, reply: ReceivedReply) -> list[str]:
-        """Return what is wrong with the form of an error."""
+        """Return the faults of the form of an error."""
         return error_faults(reply)
 
     def is_overflow(self, reply: ReceivedReply) -> bool:

@@ -169,7 +169,7 @@ def usual_tokens(facts: ResolvedFacts, budgets: PortableBudgets) -> int:
 
 
 def by_omission(facts: ResolvedFacts) -> bool | None:
-    """Return whether the model thinks when nothing is sent, or None if nobody says."""
+    """Return whether the model thinks when nothing is sent, or None if it is not stated."""
     return None if facts.facts.omit is None else facts.facts.omit == "on"
 
 

@@ -57,7 +57,7 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def thought(self) -> bool | None:
-        """Whether the model thought, or None if nobody knows."""
+        """Whether the model thought, or None if it is unknown."""
         if self.reasoning_tokens or self.text_seen or self.visibility is not ReasoningVisibility.NONE:
             return True
         return False if self.reported or self.empty else None

@@ -37,7 +37,7 @@ class GuardedRequest(msgspec.Struct, frozen=True):
 def guard(
     request: Request, records: Mapping[int, ReplyRecord], binding: Binding, on_change: OnChange
 ) -> GuardedRequest:
-    """Return what may be sent. `records` tells of the messages, by their place, what is known of how they were made."""
+    """Return what may be sent. `records` tells of the messages, by their place, the facts about how they were made."""
     bound = {
         place: kept.prefix
         for place, kept in records.items()

@@ -104,7 +104,7 @@ def restore(request: Request, reader: Reader, recalled: Recalled = NOTHING) -> R
 
 
 class _Work:
-    """The history of one request, message by message, of which some are `kept`. `made`: what is known of how each was made."""
+    """The history of one request, message by message, of which some are `kept`. `made`: how each was made, as far as it is known."""
 
     def __init__(self, request: Request, reader: Reader, recalled: Recalled, kept: dict[int, ReplyRecord]) -> None:
         refused = recalled.refused.get(name_of(reader), ())

@@ -183,7 +183,7 @@ class Accounts:
             self._admissions.watch(request_id, call)
 
     def admitted(self, request_id: str) -> CallFacts | None:
-        """Return what is known of a call that was let through and has not ended, or None if its key has no limits."""
+        """Return the facts about a call that was let through and has not ended, or None if its key has no limits."""
         return None if self._admissions is None else self._admissions.admitted(request_id)
 
     def settle(self, row: LogRow) -> None:

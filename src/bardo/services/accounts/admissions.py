@@ -160,7 +160,7 @@ class RunningCall(Protocol):
     """A call whose reply is being read."""
 
     def so_far(self, prompt_tokens: int) -> RunningUsage:
-        """Return about what it has used so far. `prompt_tokens` are those of its prompt where nobody has counted them."""
+        """Return about what it has used so far. `prompt_tokens` are those of its prompt where they were not counted."""
 
     def cut(self, error: BardoError) -> None:
         """End it with an error."""
@@ -319,7 +319,7 @@ class Admissions:
             call.count(StreamMeter(meters, request_id))
 
     def admitted(self, request_id: str) -> CallFacts | None:
-        """Return what is known of a call that was let through and has not ended."""
+        """Return the facts about a call that was let through and has not ended."""
         found = self._admitted.get(request_id)
         return None if found is None else found.facts
 
@@ -584,7 +584,7 @@ class Admissions:
     def _rows_of(self, account: str, now: float) -> list[Lease]:
         """Return all unused leases of an account, and what the state database does not hold of what is used.
 
-        Until it is noted as stored, nobody knows whether it is: who stores it may be cancelled, or the database fail behind it.
+        Until it is noted as stored, it is unknown whether it is: who stores it may be cancelled, or the database fail behind it.
         """
         allowance = self._allowances[account]
         allowance.shrink(now)

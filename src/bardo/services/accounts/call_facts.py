@@ -13,11 +13,11 @@ from bardo.values.errors import OverBudget, RateLimited
 class CallFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of a call before it is sent.
 
-    `nanos` is what its key may be charged for it, or None if nobody knows; `free`: it can cost nothing. `prompt_tokens` are those of the
+    `nanos` is what its key may be charged for it, or None if it is unknown; `free`: it can cost nothing. `prompt_tokens` are those of the
     request alone, and `likely_output` those that its answer is taken to have where nothing came of it. `likely_nanos` is what the call
     counts as then, where nobody knows what it cost.
 
-    `thousand_nanos` is what a thousand tokens of its answer may cost, 0 where nobody knows.
+    `thousand_nanos` is what a thousand tokens of its answer may cost, 0 where it is unknown.
 
     `session` is the conversation that the call belongs to, as its client names it, and `session_nanos` what that may be charged, where it
     is not `nanos`.
@@ -97,7 +97,7 @@ def demand_of(limits: KeyLimits, facts: CallFacts) -> Demand:
 
 
 def tokens_of(row: LogRow) -> int | None:
-    """Return the tokens of a call, with those of attempts that failed on the way, or None if nobody counted them."""
+    """Return the tokens of a call, with those of attempts that failed on the way, or None if they were not counted."""
     tried = sum((one.input_tokens or 0) + (one.output_tokens or 0) for one in row.attempt_records)
     if not tried and row.input_tokens is None and row.output_tokens is None:
         return 0 if _took_nothing(row) else None
@@ -105,14 +105,14 @@ def tokens_of(row: LogRow) -> int | None:
 
 
 def charged_nanos(row: LogRow, budgets: BudgetSettings) -> int | None:
-    """Return what the key of a call is charged for it, or None if nobody knows what it cost."""
+    """Return what the key of a call is charged for it, or None if its cost is unknown."""
     if row.cost_nanos is None:
         return 0 if _took_nothing(row) else None
     return budgets.charged(row.cost_nanos)
 
 
 def unknown_nanos(row: LogRow, account: Account, facts: CallFacts, budgets: BudgetSettings) -> int | None:
-    """Return what a call counts as whose cost nobody knows, or None if only its estimate before it was sent is there."""
+    """Return what a call counts as whose cost is unknown, or None if only its estimate before it was sent is there."""
     counted = row.output_tokens is not None and row.input_tokens is not None
     if not counted:
         return facts.likely_nanos

@@ -163,7 +163,7 @@ class KeyStore:
         return revision, [StoredKey(bytes.fromhex(row.digest), _account(row.account)) for row in rows]
 
     def revision(self) -> int:
-        """Return the number of the latest change, 0 where there was none. Each process asks every second, so that nobody waits for it."""
+        """Return the number of the latest change, 0 where there was none. Each process asks every second, so that no call waits for it."""
         try:
             with without_transactions(self._engine).connect() as connection:
                 return connection.scalar(select(access_keys_revision.c.revision)) or 0

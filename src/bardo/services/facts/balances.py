@@ -36,7 +36,7 @@ class Balances:
         return {name: amount for name, amount in found.items() if amount is not None}
 
     def amount(self, provider: str, name: str, now: float) -> float | None:
-        """Return one balance, or None if nobody knows it."""
+        """Return one balance, or None if it is unknown."""
         known = self._known.get(provider, {}).get(name)
         if known is None or (name == "diem" and known[1] != int(now // _DAY)):
             return None

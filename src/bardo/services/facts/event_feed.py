@@ -1,6 +1,6 @@
 """Events of a gateway's calls: how they are made of a call, a bus within the process, and a feed that a reader can take up again.
 
-Publishing never waits: a subscriber that does not keep up loses the oldest events. Nothing is made or kept while nobody listens. Events are
+Publishing never waits: a subscriber that does not keep up loses the oldest events. Nothing is made or kept without a listener. Events are
 published and read in one event loop.
 """
 
@@ -198,7 +198,7 @@ class EventBus:
                 subscriber.add(published)
 
     def publish_plan(self, request_id: str, attempt: Attempt, cause: str = "first", key_id: str | None = None) -> None:
-        """Publish the events of an attempt that is about to be sent; nothing is made where nobody listens."""
+        """Publish the events of an attempt that is about to be sent; nothing is made without a listener."""
         if self._subscribers:
             self.publish(request_id, events_of_plan(attempt, cause), key_id)
 
@@ -211,7 +211,7 @@ class EventBus:
         key_id: str | None = None,
         saved_nanos: int | None = None,
     ) -> None:
-        """Publish the events of a reply that has ended; nothing is made where nobody listens."""
+        """Publish the events of a reply that has ended; nothing is made without a listener."""
         if self._subscribers:
             self.publish(request_id, events_of_reply(attempt, response, provenance, saved_nanos), key_id)
 

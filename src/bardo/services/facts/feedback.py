@@ -50,7 +50,7 @@ class FeedbackRecorder:
 
 
 def read_feedback(fields: dict[str, Any], now: float) -> Feedback:
-    """Return the feedback that a body holds. Raises InvalidRequest naming what is wrong."""
+    """Return the feedback that a body holds. Raises InvalidRequest naming the mistake."""
     refuse_unknown(fields, _KEYS, "")
     request_id = required(fields, "request_id", str)
     if not request_id or len(request_id) > LONGEST_ID:

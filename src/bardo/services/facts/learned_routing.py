@@ -268,7 +268,7 @@ class LearnedRouting:
     def _store(self, learned: Sequence[Learned], kept: bytes) -> LearnedState | None:
         """Add what was learned to what the file holds by now, and return both, or None if it cannot be written.
 
-        `kept` is all that this process knows, which is written where nobody can read the file any more.
+        `kept` is all that this process knows, which is written where the file can no longer be read.
         """
         own = msgspec.json.decode(kept, type=LearnedState)
         try:

@@ -286,7 +286,7 @@ class ModelFacts:
         )
 
     def _of_caller(self, target: Target, view: _CallersView) -> TargetFacts:
-        """Return what is known of a target, with what earlier calls of one caller taught of it."""
+        """Return the facts about a target, with what earlier calls of one caller taught of it."""
         place = place_name(target)
         lessons = [one for one in view.lessons if _is_at(one, place)]
         starts = {off: seen for at, off, seen in view.starts if at == place}

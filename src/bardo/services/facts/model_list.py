@@ -174,7 +174,7 @@ class ModelEntry(msgspec.Struct, frozen=True, kw_only=True):
 def model_entry(
     target: Target, facts: ModelFacts, prices: PriceBook, now: float, *, learned: FactsAnswer | None = None
 ) -> ModelEntry:
-    """Return what is known of a target at a Unix time. `learned` is what its server says, else what it last said is taken."""
+    """Return the facts about a target at a Unix time. `learned` is what its server says, else what it last said is taken."""
     answer = facts.learned(target) if learned is None else learned
     own = [layer for layer in facts.of(target, asks=False).layers if layer.name != "L1"]
     listing = facts.listing(target.provider)

@@ -79,7 +79,7 @@ class ProviderIds:
         self._clock = clock
 
     async def check(self, request: Request | EmbedRequest, tenant: str) -> None:
-        """Raise UnknownProviderId for the first id in a request that is not the tenant's, and Unavailable where nobody can tell."""
+        """Raise UnknownProviderId for the first id in a request that is not the tenant's, and Unavailable where that cannot be told."""
         shared = self._settings.shared
         ids = [one for one in await _ids_of(request) if not matches_any(one.text, shared)]
         if not ids:

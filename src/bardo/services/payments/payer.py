@@ -572,7 +572,7 @@ def unsettled(entry: LedgerEntry, why: str) -> PaymentUnsettled:
 
 
 def still_open(entry: LedgerEntry) -> PaymentUnsettled:
-    """Return the error of a call whose like was paid for, while nobody knows what became of that payment."""
+    """Return the error of a call whose like was paid for, while it is unknown what became of that payment."""
     message = (
         f"{entry.provider} is not paid again: an earlier payment of {dollars(entry.nanos)} for the same request is open"
     )

@@ -81,7 +81,7 @@ class Signer:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """The forms of the key that must be shown to nobody."""
+        """The forms of the key that must never be shown."""
         return self._key.hex(), f"0x{self._key.hex()}"
 
     @property

@@ -134,7 +134,7 @@ class Affinity:
         return targets
 
     def look(self, effect: FindServerStates) -> Servers:
-        """Return what is known of the targets of a call."""
+        """Return the facts about the targets of a call."""
         latest, targets, self._latest = self._latest, effect.targets, _NO_CALL
         if latest.request is effect.request and latest.targets is targets and latest.session == effect.session:
             prefix, found = latest.prefix, latest.expected
@@ -156,7 +156,7 @@ class Affinity:
         ]
 
     def _state(self, target: TargetFacts, found: ExpectedTokens, now: float) -> ServerState:
-        """Return what is known of one target. Of a provider with one address nobody asks how busy it is."""
+        """Return the facts about one target. Of a provider with one address nobody asks how busy it is."""
         if not target.address:
             return ServerState(warm_tokens=found.tokens, session_tokens=found.session, ready=not target.down)
         place = _target_name(target)

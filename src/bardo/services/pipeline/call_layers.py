@@ -317,7 +317,7 @@ def skipped(layer: str, problem: BaseException) -> Degradation:
 
 
 def left_out(layer: str, seconds: float) -> Degradation:
-    """Return what is lost where a layer is left out, because there was no time for it."""
+    """Return the losses where a layer is left out, because there was no time for it."""
     return Degradation(
         f"pipeline.{layer}",
         why=f"the layers of one request may take {seconds:g} s of the processor together, and the call goes on without it",

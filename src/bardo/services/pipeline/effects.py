@@ -70,7 +70,7 @@ class Effects:
         return kind in self._performers
 
     def register_of_call(self, kind: type[E], perform: Callable[[E, EndedCall], Awaitable[Any]]) -> None:
-        """Register `perform` for effects of a class, with what is known of the call at its end; it is left out where nothing is sent."""
+        """Register `perform` for effects of a class, with the facts about the call at its end; it is left out where nothing is sent."""
         self._performers[kind] = _EffectHandler(perform, writes=True, of_call=True)
 
     async def perform(self, effect: Effect, *, dry: bool = False, call: EndedCall | None = None) -> Any:

@@ -139,7 +139,7 @@ class LayerChoice:
         The call itself names its profile, or else the key that it came with, an alias, its workload (that of its subsystem, of its tick
         or of its model), or the configuration. Layers that the operator locked, and would have on the call, stay whatever profile or
         subsystem the call names.
-        Raises InvalidRequest for a profile or a layer that nobody knows, and Forbidden for one that the caller may not choose.
+        Raises InvalidRequest for an unknown profile or layer, and Forbidden for one that the caller may not choose.
         """
         options = request.options
         if options.pipeline is None and not options.layers and not self.is_named:
@@ -318,14 +318,14 @@ class _CachedFacts(msgspec.Struct, frozen=True):
 
 
 class TargetReader:
-    """Tells what is known of targets. It keeps what it told, because most calls ask the same targets."""
+    """Tells the facts about targets. It keeps what it told, because most calls ask the same targets."""
 
     def __init__(self, host: LayerHost) -> None:
         self._host = host
         self._cached: dict[tuple[str, str, str], _CachedFacts] = {}
 
     def facts(self, targets: Sequence[Target], now: float) -> tuple[TargetFacts, ...]:
-        """Return what is known of targets at a Unix time, in their order."""
+        """Return the facts about targets at a Unix time, in their order."""
         host, troubled = self._host, self._host.health.store.troubled
         watched = host.watch() if troubled else 0.0
         found = []
@@ -433,7 +433,7 @@ class Pipeline:
     async def of_call(
         self, request: Request, *, tenant: str = "", client_key: str = "", dry: bool = False
     ) -> CallLayers | None:
-        """Return the layers of one call, or None if it has none. Raises InvalidRequest for a profile or a layer that nobody knows."""
+        """Return the layers of one call, or None if it has none. Raises InvalidRequest for an unknown profile or layer."""
         chosen = await self._choice.choose(request, client_key)
         if chosen is None:
             return None
@@ -453,7 +453,7 @@ class Pipeline:
     ) -> CallLayers | None:
         """Return the layers that work on whatever is sent, or None if there are none of these.
 
-        Raises InvalidRequest for a profile or a layer that nobody knows.
+        Raises InvalidRequest for an unknown profile or layer.
         """
         chosen = await self._choice.choose(request, client_key)
         if chosen is None:

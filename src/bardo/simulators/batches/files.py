@@ -261,7 +261,7 @@ class OpenAIBatches(FileServer):
         return super().ask(job)
 
     def _read(self, content: bytes, endpoint: str) -> tuple[list[Item], list[Fields]]:
-        """Return the items of a file, and what is wrong with it."""
+        """Return the items of a file, and its faults."""
         items: list[Item] = []
         errors: list[Fields] = []
         lines = [line for line in content.split(b"\n") if line.strip()]

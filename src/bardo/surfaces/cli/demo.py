@@ -170,7 +170,7 @@ async def _post(transport: Transport, url: str, body: dict[str, Any]) -> tuple[i
 
 
 def _with_counts(row: Row, call: LogRow | None) -> Row:
-    """Add what the log says of the call, and what is wrong with what came back."""
+    """Add what the log says of the call, and the faults of what came back."""
     if call is None:
         return msgspec.structs.replace(row, problem=row.problem or "the call is not in the log")
     row = msgspec.structs.replace(

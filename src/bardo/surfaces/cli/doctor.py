@@ -199,7 +199,7 @@ def _configuration(settings: Settings) -> Finding:
 
 
 def _access(settings: Settings, environment: Mapping[str, str]) -> list[Finding]:
-    """Return what is wrong with whom the gateway asks for a key."""
+    """Return the findings on whom the gateway asks for a key."""
     there = {entry.key_env for _, entry in keys_that_are_set(settings.keys, environment)}
     missing = [entry for entry in settings.keys if entry.key_env not in there]
     found = [

@@ -208,7 +208,7 @@ def _match(one: EpisodeMatch, now: float) -> tuple[str, ...]:
 
 
 def episode_facts(episode: Episode, now: float) -> Table:
-    """Return what is known of an episode besides its texts."""
+    """Return the facts about an episode besides its texts."""
     scores = ", ".join(f"{score:g} of 1" for score in episode.feedback)
     fits = {None: "", True: "fits its schema", False: "does not fit its schema"}[episode.schema_ok]
     pairs = (

@@ -391,7 +391,7 @@ async def authenticate(context: GatewayContext, accounts: Accounts, route: Route
 
 
 def limit_headers(account: Account, accounts: Accounts, dialect_name: str, now: float) -> list[tuple[str, str]]:
-    """Return what is left of the limits of a minute, in the headers that the libraries of a dialect read."""
+    """Return the rest of the limits of a minute, in the headers that the libraries of a dialect read."""
     found, prefix = accounts.remaining(account), dialect(dialect_name).limit_prefix
     headers: list[tuple[str, str]] = []
     for name, kind in _LIMITS:

@@ -79,7 +79,7 @@ class FormReader:
         self._parts = 0
 
     def feed(self, data: bytes) -> Iterator[FormPart]:
-        """Yield what a piece of the body brings. Raises InvalidRequest for what is no form."""
+        """Yield what a piece of the body brings. Raises InvalidRequest for what is not a form."""
         self._buffer += data
         while self._state != "end":
             if self._state == "head":
@@ -329,7 +329,7 @@ async def list_files(context: GatewayContext, route: Route, scope: Scope, receiv
 
 
 async def show_file(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
-    """Answer with what is known of a file. Raises NotStored."""
+    """Answer with the facts about a file. Raises NotStored."""
     _, file = await _file_of(context, route, scope)
     await answer.json(file_object(msgspec.structs.asdict(file)))
 

@@ -57,7 +57,7 @@ async def loaded_models(context: GatewayContext, route: Route, scope: Scope, rec
 async def show_capabilities(
     context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer
 ) -> None:
-    """Answer what is known of a model. Raises UnknownModel and Forbidden."""
+    """Answer the facts about a model. Raises UnknownModel and Forbidden."""
     fields = decode_object(await context.body(scope, receive))
     # Older clients call it `name`.
     name = optional(fields, "model", str) or required(fields, "name" if fields.get("name") else "model", str)

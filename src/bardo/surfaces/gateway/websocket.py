@@ -335,7 +335,7 @@ class ResponsesSocket:
             worker.add_done_callback(lambda _: self._end_when_done())
 
     def _lane_of(self, fields: Raw) -> str | None:
-        """Return the lane of a request. Raises InvalidRequest for what is no request, or names none."""
+        """Return the lane of a request. Raises InvalidRequest for what is not a request, or names none."""
         kind = _text(fields.get("type"))
         if kind != "response.create":
             told = "a message has no type" if not kind else f"messages of type {kind[:100]!r} are not taken here"

@@ -230,7 +230,7 @@ def build_call(prompt: Prompt, model: str, options: Options, *, stream: bool) ->
 
 
 def build_request(prompt: Prompt, model: str, options: Options, *, stream: bool) -> Request:
-    """Return the Request. Raises InvalidRequest naming what is wrong.
+    """Return the Request. Raises InvalidRequest naming the mistake.
 
     A prompt is one text, or turns: Messages, earlier Responses (the assistant's turns, reasoning and all), or dicts as OpenAI's Chat has
     them.

@@ -209,7 +209,7 @@ def call_facts(row: LogRow, now: float, feedback: Sequence[Feedback] = ()) -> Ta
 
 
 def call_fields(row: LogRow, now: float, feedback: Sequence[Feedback] = ()) -> list[tuple[str, str]]:
-    """Return what is known of one call as names and words, without what is empty."""
+    """Return the facts about one call as names and words, without what is empty."""
     pairs: list[tuple[str, str]] = [
         ("id", row.request_id),
         ("time", f"{moment(row.started_at, now)}, took {seconds(row.seconds)}{_first_byte(row)}"),

@@ -103,7 +103,7 @@ def _needs(explanation: Explanation) -> list[tuple[str, str]]:
 
 
 def _candidate_notes(one: Candidate) -> str:
-    """Return why a candidate may be asked or not, what it lacks, and what is known of its score and its price."""
+    """Return why a candidate may be asked or not, what it lacks, and the facts about its score and its price."""
     words = [f"{one.why}; cannot be asked: {one.passed_over}" if one.passed_over else one.why]
     if one.degraded:
         words.append(f"lacks {', '.join(one.degraded)}")

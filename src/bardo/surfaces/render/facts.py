@@ -1,4 +1,4 @@
-"""Facts as tables of a terminal: models and what is known of them, prices, listings, and what was learned."""
+"""Facts as tables of a terminal: models and the facts about them, prices, listings, and what was learned."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def price_text(price: Price | None) -> str:
 
 
 def short_price(price: Price | None) -> str:
-    """Return what a million tokens of input and of output cost; a dash where nobody knows."""
+    """Return what a million tokens of input and of output cost; a dash where it is unknown."""
     prices = {} if price is None else _named_rates(price.schedule.rates)
     return " / ".join(_dollars(prices[name]) for name in ("input", "output") if name in prices) or NOT_REPORTED
 
@@ -270,7 +270,7 @@ def route_fields(name: str, route: RouteState) -> dict[str, Any]:
 
 
 def model_fields(state: LearnedState) -> list[dict[str, Any]]:
-    """Return what is known of each model: how many outcomes, how often they were good, and what a call costs."""
+    """Return the facts about each model: how many outcomes, how often they were good, and what a call costs."""
     table = OutcomeTable(state.clusters, rows=state.rows)
     found = []
     for model in table.models:
@@ -281,7 +281,7 @@ def model_fields(state: LearnedState) -> list[dict[str, Any]]:
 
 
 def learned_record(state: LearnedState) -> dict[str, Any]:
-    """Return what is known of routes and of models."""
+    """Return the facts about routes and models."""
     return {
         "routes": [route_fields(name, one) for name, one in sorted(state.routes.items())],
         "models": model_fields(state),
@@ -289,7 +289,7 @@ def learned_record(state: LearnedState) -> dict[str, Any]:
 
 
 def model_cells(model: dict[str, Any]) -> tuple[str, ...]:
-    """Return what is known of one model, in words."""
+    """Return the facts about one model, in words."""
     cost = "unknown" if model["cost_usd"] is None else f"${model['cost_usd']:.6f}"
     return model["model"], f"{model['outcomes']:.1f}", f"{model['success']:.3f}", cost
 

@@ -64,7 +64,7 @@ class MarkdownBlocks:
         return found
 
     def finish(self) -> Sequence[str]:
-        """Return what is left."""
+        """Return the rest."""
         last, self._line = "".join(self._line), []
         found = list(self._take(last)) if last else []
         rest = self.rest

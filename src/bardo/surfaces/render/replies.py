@@ -53,7 +53,7 @@ def call_line(response: Response, took: float) -> str:
 
 
 def reply_facts(response: Response) -> Table:
-    """Return what is known of a reply."""
+    """Return the facts about a reply."""
     from bardo.surfaces.render.tables import facts
 
     rows = [

@@ -209,7 +209,7 @@ _LONGEST_NAME = 120
 
 
 class TopView(msgspec.Struct):
-    """What the reader of the screen has chosen, and what is known of the gateway beside its calls."""
+    """What the reader of the screen has chosen, and the facts about the gateway beside its calls."""
 
     address: str
     calls: TopCalls = msgspec.field(default_factory=TopCalls)

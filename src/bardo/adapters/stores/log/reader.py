@@ -180,7 +180,7 @@ class LogReader:
             return queries.call_times(connection, limit, since=since, until=until, key=key)
 
     def extent(self) -> LogExtent:
-        """Return how many calls the log holds, how much room it takes, and what is missing."""
+        """Return how many calls the log holds, how much room it takes, and the missing parts."""
         from bardo.adapters.stores.log import queries
 
         with self._reading() as connection:

@@ -220,7 +220,7 @@ class CallTimes(msgspec.Struct, frozen=True, gc=False):
 class LogExtent(msgspec.Struct, frozen=True, kw_only=True):
     """How much a log holds.
 
-    `rows` are the calls, `dropped` the rows that are missing by its notes. `bytes` is the room that it takes, with its indexes, None where
+    `rows` are the calls, `dropped` the rows that are missing by its notes. `bytes` is the room that it takes, with its indexes, None if
     that is not known. `first` and `last` are the days of the oldest and the newest call, counted from 1970 in UTC, None in an empty log.
     """
 

@@ -51,7 +51,7 @@ def log_override(target: Target, live: Facts, override: Facts) -> None:
 
 
 class LayerValue(msgspec.Struct, frozen=True, kw_only=True):
-    """What one layer says of a field. `date` is None if nobody noted it."""
+    """What one layer says of a field. `date` is None if it was not noted."""
 
     layer: LayerName
     value: Any
@@ -97,7 +97,7 @@ class MergedModel(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(fact for fact in self.facts if fact.against)
 
     def __getitem__(self, field: str) -> Any:
-        """Return the value that holds, or None if nobody says anything."""
+        """Return the value that holds, or None if no layer has one."""
         return next((fact.holds.value for fact in self.facts if fact.field == field), None)
 
 

@@ -1,4 +1,4 @@
-"""Models and prices as providers list them, kept as rows: what one listing says, and what is known of them all.
+"""Models and prices as providers list them, kept as rows: what one listing says, and the facts about them all.
 
 Providers are asked for their lists of models, and what passes the checks is taken over: on demand, and every hour in a gateway that
 runs. One list that cannot be had leaves the others alone, and what is known already goes on to hold.

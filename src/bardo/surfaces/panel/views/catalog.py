@@ -83,7 +83,7 @@ def has_words(text: str, words: Sequence[str]) -> bool:
 def models_table(
     names: Sequence[ListedName], asked_by: Sequence[str], known: Sequence[ModelEntry], *, searched: bool
 ) -> Table:
-    """Return a row for each model: what it is asked for by, what is known of its thinking with who says so, its context and its price."""
+    """Return a row for each model: what it is asked for by, the facts about its thinking with who says so, its context and its price."""
     return Table(
         name="models",
         caption="Models of the configured providers",

@@ -147,7 +147,7 @@ def learned_tables(record: Mapping[str, Any]) -> tuple[Table, Table]:
 
 
 def log_figures(found: LogExtent) -> list[tuple[str, str, str]]:
-    """Return how many calls the log holds, how much room it takes, and what is missing."""
+    """Return how many calls the log holds, how much room it takes, and the missing parts."""
     days = "" if found.first is None or found.last is None else f"{day_text(found.first)} to {day_text(found.last)}"
     return [
         ("Calls in the log", count(found.rows), days),
