@@ -15,18 +15,15 @@ from bardo.planning.exchange import first_attempt
 from bardo.planning.knowledge import Knowledge
 from bardo.planning.route import Target
 from bardo.planning.unary import UnaryAttempt, WholeReply
-from bardo.values.blocks import DocumentBlock, ImageBlock, ReasoningBlock, TextBlock, ToolCallBlock, ToolResultBlock
+from bardo.values.blocks import TextBlock
 from bardo.values.degradation import Degradation
 from bardo.values.errors import BardoError, UpstreamRefused
 from bardo.values.operations import TokenCount
 from bardo.values.request import Request
-from bardo.values.usage import estimate_tokens
+from bardo.values.usage import MESSAGE_TOKENS, block_tokens, estimate_tokens
 
 _NO_ENDPOINT = (404, 405, 501)
 """How servers answer at a path they do not have: those that speak a dialect need not count as its maker's do."""
-_IMAGE_TOKENS = 1_000
-_DOCUMENT_TOKENS = 2_000
-"""About what a picture has: providers count between 260 and 1,600 for one of usual size."""
 
 
 def count_attempt(request: Request, target: Target, knowledge: Knowledge) -> UnaryAttempt[TokenCount]:
@@ -86,25 +83,13 @@ def _estimated(request: Request, target: Target, why: str) -> UnaryAttempt[Token
 
 
 def estimate_request(request: Request, count_text: Callable[[str], int] = estimate_tokens) -> int:
-    """Estimate the input tokens of a request: its text, its tools, and four for each message. `count_text` counts those of a text."""
+    """Estimate the input tokens of a request: its blocks, its tools, and four for each message. `count_text` counts those of a text."""
     count = 0
     for message in request.messages:
-        count += 4
+        count += MESSAGE_TOKENS
         for block in message.blocks:
-            if type(block) is TextBlock:
-                count += count_text(block.text)
-                continue
-            match block:
-                case ToolCallBlock(name=name, arguments=arguments):
-                    count += count_text(name + arguments)
-                case ToolResultBlock():
-                    count += count_text(block.text)
-                case ReasoningBlock():
-                    count += count_text(block.readable)
-                case ImageBlock():
-                    count += _IMAGE_TOKENS
-                case DocumentBlock(text=text):
-                    count += count_text(text) or _DOCUMENT_TOKENS
+            # A long history is mostly such, for which nobody looks at what else it may be.
+            count += count_text(block.text) if type(block) is TextBlock else block_tokens(block, count_text)
     for tool in request.tools:
         count += count_text(f"{tool.name}{tool.description}{tool.schema}")
     return count

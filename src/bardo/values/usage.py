@@ -6,11 +6,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from decimal import ROUND_HALF_EVEN, Decimal
 from typing import Any, Literal, TypeVar
 
 import msgspec
+
+from bardo.values.blocks import (
+    Block,
+    DocumentBlock,
+    ImageBlock,
+    ReasoningBlock,
+    RefusalBlock,
+    TextBlock,
+    ToolCallBlock,
+    ToolResultBlock,
+    UnknownBlock,
+)
 
 
 class UsageDetails(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
@@ -90,6 +102,33 @@ def estimate_tokens(text: str) -> int:
 def _ascii_characters(text: str) -> int:
     # A tenth of the time of asking each character.
     return len(text.encode("ascii", "ignore"))
+
+
+MESSAGE_TOKENS = 4
+"""About what a message has beside its text: its role and its delimiters."""
+IMAGE_TOKENS = 1_000
+"""About what a picture has: providers count between 260 and 1,600 for one of usual size."""
+_DOCUMENT_TOKENS = 2_000
+
+
+def block_tokens(block: Block, count_text: Callable[[str], int] = estimate_tokens) -> int:
+    """Estimate how many tokens a block has. `count_text` counts those of a text."""
+    match block:
+        case TextBlock(text=text) | RefusalBlock(text=text):
+            return count_text(text)
+        case ToolCallBlock(name=name, arguments=arguments):
+            return count_text(name + arguments)
+        case ToolResultBlock(content=content):
+            return sum([block_tokens(part, count_text) for part in content])
+        case ReasoningBlock():
+            return count_text(block.readable)
+        case ImageBlock():
+            return IMAGE_TOKENS
+        case DocumentBlock(text=text):
+            return count_text(text) or _DOCUMENT_TOKENS
+        case UnknownBlock():
+            # Nobody knows what it costs.
+            return 0
 
 
 class TokenEstimate:

@@ -231,7 +231,8 @@ class TextChanger:
         carried = self._carried(part.carried)
         if isinstance(part, DocumentBlock):
             self.skipped["files"] += bool(part.data or part.url)
-            return _with(part, carried=carried, text=self.text(part.text), name=self._change(part.name))
+            name, source = self._change(part.name), self._change(part.source)
+            return _with(part, carried=carried, text=self.text(part.text), name=name, source=source)
         return _with(part, carried=carried, text=self.text(part.text))
 
     def _carried(self, carried: Carried | None) -> Carried | None:

@@ -20,11 +20,12 @@ from bardo.catalog.layer_rows import enrichment_of, volatile_part
 from bardo.context.effects import LoadForSession, StoreForSession
 from bardo.context.layer import Effect, LayerFacts, LayerSteps, Passed, Receipt, changed
 from bardo.context.steps.editing import Session, keep_session, recall_session
-from bardo.context.steps.prompt_parts import block_tokens, is_bound, is_prompt, message_tokens
+from bardo.context.steps.prompt_parts import is_bound, is_prompt, message_tokens
 from bardo.context.steps.settings import ConstraintsSettings, ReorderSettings
 from bardo.values.blocks import Block, Carried, DocumentBlock, ImageBlock, TextBlock, ToolResultBlock
 from bardo.values.degradation import Degradation
 from bardo.values.request import Message, Request, Tool
+from bardo.values.usage import block_tokens
 
 REORDER = "reorder"
 

@@ -18,19 +18,12 @@ from bardo.values.blocks import (
     Carried,
     DocumentBlock,
     ImageBlock,
-    ReasoningBlock,
-    RefusalBlock,
     TextBlock,
     ToolCallBlock,
     ToolResultBlock,
 )
 from bardo.values.request import Message
-from bardo.values.usage import estimate_tokens
-
-MESSAGE_TOKENS = 4
-"""About what a message has beside its text: its role and its delimiters."""
-IMAGE_TOKENS = 1_000
-DOCUMENT_TOKENS = 2_000
+from bardo.values.usage import IMAGE_TOKENS, MESSAGE_TOKENS, block_tokens, estimate_tokens
 
 PartKind = Literal["result", "text", "document", "picture"]
 TEXTS: frozenset[PartKind] = frozenset({"result", "text", "document"})
@@ -85,25 +78,6 @@ def parts_of(
                     )
             before += block_tokens(block)
     return found
-
-
-def block_tokens(block: Block) -> int:
-    """Estimate how many tokens a block has."""
-    match block:
-        case TextBlock(text=text) | RefusalBlock(text=text):
-            return estimate_tokens(text)
-        case ToolCallBlock(name=name, arguments=arguments):
-            return estimate_tokens(name + arguments)
-        case ToolResultBlock(content=content):
-            return sum(map(block_tokens, content))
-        case ReasoningBlock():
-            return estimate_tokens(block.readable)
-        case ImageBlock():
-            return IMAGE_TOKENS
-        case DocumentBlock(text=text):
-            return estimate_tokens(text) or DOCUMENT_TOKENS
-        case _:
-            return 0
 
 
 def message_tokens(message: Message) -> int:
