@@ -14,6 +14,7 @@ from bardo.values.request import Request
 from bardo.values.wire import Arrival
 from dialects.openai_responses.replies import TEXT_REPLAYING
 from support.generated_wire import GeneratedValues
+from support.offenders import each_case
 
 RESPONSES = dialect("openai_responses")
 ROLES = ("user", "assistant", "system", "developer")
@@ -52,6 +53,18 @@ def test_a_body_of_any_shape_is_read_or_refused() -> None:
             read += 1
             RESPONSES.encode_request(RESPONSES.as_functions(request), TEXT_REPLAYING)
     assert read > 40
+
+
+@each_case("kind", wire.ITEMS)
+def test_an_item_of_every_type_that_is_read_becomes_a_part_of_the_conversation(kind: str) -> None:
+    for seed in range(10):
+        item = GeneratedValues((kind, seed)).of(wire.ITEMS[kind]) | ({"role": "user"} if kind == "message" else {})
+        request, without = (decode({"model": "m", "input": items}) for items in ([item], []))
+        assert request is not None, item
+        assert without is not None
+        assert request.messages != without.messages, (
+            f"_InputReader.take of request_in.py has no branch for {kind}: {item}"
+        )
 
 
 def test_what_is_written_of_a_body_reads_as_the_same() -> None:
