@@ -10,6 +10,8 @@ from types import ModuleType
 
 import pytest
 
+from support.offenders import offenders
+
 
 @pytest.fixture(scope="module")
 def tool() -> ModuleType:
@@ -24,7 +26,10 @@ def tool() -> ModuleType:
 
 def test_no_figure_is_above_its_limit(tool: ModuleType) -> None:
     measured = tool.figures()
-    assert tool.too_much(measured) == []
+    offenders(
+        tool.too_much(measured),
+        "figure above its limit in tools/structure_limits.toml, where limits only fall: take away elsewhere what this change adds",
+    )
     assert measured.keys() == tomllib.loads(tool.LIMITS.read_text()).keys()
 
 

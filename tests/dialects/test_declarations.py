@@ -36,7 +36,7 @@ from bardo.values.blocks import (
 )
 from bardo.values.request import NEUTRAL, Message, OutputFormat, Request, Role, Sampling, Tool, ToolChoice
 from bardo.values.wire import Arrival, WireRequest
-from support.offenders import each_case
+from support.offenders import each_case, offenders
 
 OWN = tuple(name for name in DIALECTS if dialect(name).wraps is None)
 """The dialects with a declaration of their own: one that wraps others has theirs."""
@@ -148,16 +148,14 @@ def differs(name: str, asked: tuple[Request, Request]) -> bool:
     return (plain.path, plain.body) != (said.path, said.body) or bool(new)
 
 
-@each_case("name", OWN)
-def test_every_field_is_declared(name: str) -> None:
-    missing = sorted(vocabulary() - declaration(name).declared)
-    if missing:
-        pytest.fail(
-            f"the dialect {name} does not declare {', '.join(missing)}. In the Declaration of {place_of(name)} put each under "
-            "`expresses` (and write it in encode_body) or under `lacks` with the reason that a caller reads. What says nothing "
-            "of its own, as the text that a block is, goes into NOT_DECLARED of src/bardo/dialects/shared/declaration.py, with the reason",
-            pytrace=False,
-        )
+def test_every_field_is_declared() -> None:
+    missing = {name: sorted(vocabulary() - declaration(name).declared) for name in OWN}
+    offenders(
+        (f"{', '.join(fields)}: {place_of(name)}" for name, fields in missing.items() if fields),
+        "dialect that does not declare all fields. Put each in its Declaration under `expresses` (and write it in encode_body), or under "
+        "`lacks` with the reason that a caller reads. What says nothing of its own, as the text that a block is, goes with its reason into "
+        "NOT_DECLARED of src/bardo/dialects/shared/declaration.py",
+    )
 
 
 def test_every_kind_of_block_is_declared_or_excepted() -> None:

@@ -88,7 +88,6 @@ def estimate_request(request: Request, count_text: Callable[[str], int] = estima
     for message in request.messages:
         count += MESSAGE_TOKENS
         for block in message.blocks:
-            # A long history is mostly such, for which nobody looks at what else it may be.
             count += count_text(block.text) if type(block) is TextBlock else block_tokens(block, count_text)
     for tool in request.tools:
         count += count_text(f"{tool.name}{tool.description}{tool.schema}")

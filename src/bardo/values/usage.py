@@ -127,8 +127,7 @@ def block_tokens(block: Block, count_text: Callable[[str], int] = estimate_token
         case DocumentBlock(text=text):
             return count_text(text) or _DOCUMENT_TOKENS
         case UnknownBlock():
-            # Nobody knows what it costs.
-            return 0
+            return 0  # Nobody knows what it costs.
 
 
 class TokenEstimate:

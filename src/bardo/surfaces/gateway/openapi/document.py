@@ -225,7 +225,9 @@ DESCRIPTIONS: dict[str, Description] = {
 
 def description_of(form: str) -> Description:
     """Return the words of a form. Raises KeyError where nobody has written any."""
-    return DESCRIPTIONS[longest_name(form, DESCRIPTIONS) or form]
+    if name := longest_name(form, DESCRIPTIONS):
+        return DESCRIPTIONS[name]
+    raise KeyError(f"DESCRIPTIONS of openapi/document.py has no words for {form!r}")
 
 
 _OPENAI = fields(
@@ -508,7 +510,7 @@ def _content(route: ListedRoute, form: str) -> dict[str, Any]:
         return {_JSON: {"schema": ref(OWN_REPLIES[endpoint].__name__)}}
     name = longest_name(form, REPLIES)
     if not name:
-        raise KeyError(form)
+        raise KeyError(f"OWN_REPLIES of openapi/document.py has no reply of {form!r}, nor has REPLIES of schemas.py")
     whole = ref(component_name(name, "reply"))
     streams = route.route.arrival.stream
     content: dict[str, Any] = {} if streams else {_JSON: {"schema": whole}}
