@@ -10,12 +10,26 @@ import pytest
 from bardo.catalog.layer_rows import layer_rows, layers_of_profile, profile_rows
 from bardo.golem.rows import pipeline_rows
 from bardo.services.pipeline.layers import BUILDERS
+from support.any_model import Simulator
+from support.gateway import house
+from support.talk import ask
 
 
 def test_rows_and_builders_are_the_same() -> None:
     missing, extra = sorted(layer_rows().keys() - BUILDERS), sorted(BUILDERS.keys() - layer_rows())
     assert not missing, f"BUILDERS in src/bardo/services/pipeline/layers.py has no builder for {', '.join(missing)}"
     assert not extra, f"catalog/data/pipeline.toml has no row for {', '.join(extra)}"
+
+
+def test_each_layer_says_of_a_call_what_it_did_by_the_name_of_its_row() -> None:
+    with house([Simulator("deepseek")]) as running:
+        answer = ask(running.address, "openai_chat", "deepseek/m", bardo={"layers": dict.fromkeys(layer_rows(), True)})
+        assert answer.status == 200
+        row = running.log.row(answer.headers["x-bardo-request-id"])
+        assert row.pipeline is not None
+        assert [one["layer"] for one in row.pipeline["layers"]] == [
+            one.name for place in ("before_route", "after_route") for one in layer_rows().values() if one.place == place
+        ]
 
 
 @pytest.mark.parametrize("name", list(profile_rows()))

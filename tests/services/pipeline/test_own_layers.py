@@ -6,10 +6,12 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from bardo.adapters.config.pipeline import own_layer_points
 from bardo.adapters.config.settings import parse_settings
+from bardo.context.layer import LayerFacts, LayerSteps, Passed, Pause, Receipt
 from bardo.services.pipeline.pipeline import is_long
 from bardo.values.blocks import TextBlock, ToolResultBlock
 from bardo.values.errors import ConfigError
@@ -84,6 +86,20 @@ def test_a_layer_of_an_installed_package_works_behind_bardos_own() -> None:
         plain = ask(running.address, "openai_chat", "deepseek/m", bardo={"layers": {"polite": True}})
         assert plain.status == 200
         assert running.last("deepseek")["messages"][-1]["content"] == "PLEASE"
+
+
+def test_what_a_layer_replaced_in_a_request_is_sent_and_not_the_bytes_that_came() -> None:
+    class Careless:
+        name = "format"
+
+        def steps(self, request: Request, facts: LayerFacts) -> LayerSteps:
+            yield Pause()
+            messages = (Message("user", (TextBlock("Something else."),)),)
+            return Passed(request=msgspec.structs.replace(request, messages=messages), receipt=Receipt(layer=self.name))
+
+    with house([Simulator("deepseek")], layers={"format": lambda parts: Careless()}) as running:
+        ask(running.address, "openai_chat", "deepseek/m", bardo={"layers": {"format": True}})
+        assert running.last("deepseek")["messages"] == [{"role": "user", "content": "Something else."}]
 
 
 @pytest.mark.usefixtures("installed")

@@ -166,10 +166,10 @@ class CallLayers:
 
     def take(self, layer: str, passed: Passed) -> None:
         """Keep what a layer leaves for the layers behind it and for the reply."""
-        found, part, masking = passed.found, passed.reply, self.plan.masking
+        found, part = passed.found, passed.reply
         if found is not None:
             self.found = {**self.found, layer: found}
-        if masking and layer in masking:
+        if self.plan.masking and layer in self.plan.masking:
             self.masked = True
         if part is None:
             return

@@ -38,6 +38,7 @@ from bardo.context.layer import (
     Receipt,
     ReplyPart,
     TargetFacts,
+    changed,
 )
 from bardo.context.sessions import session_of
 from bardo.planning.knowledge import TargetFacts as PlanningFacts
@@ -562,6 +563,8 @@ class Pipeline:
                 order, after = outcome.order, outcome.request
                 if order is not None:
                     _check_order(order, len(facts.targets))
+                if after is not request and after.body is not None:
+                    after = changed(after)  # Sent on as they came, its bytes would hold what the layer took out.
                 call.take(layer.name, outcome)
                 if outcome.degraded:
                     after = _with_losses(after, outcome)
@@ -596,13 +599,10 @@ class Pipeline:
         return after, order
 
     def _way_off(self, name: str) -> str:
-        found = self._ways_off[name] = self._new_way_off(name)
-        return found
-
-    def _new_way_off(self, name: str) -> str:
-        if name in self._parts.pipeline.locked:
-            return f"a profile of [inference.pipeline] without {name}"
-        return f'"bardo": {{"layers": {{"{name}": false}}}}, or a profile without {name}'
+        switch = f'"bardo": {{"layers": {{"{name}": false}}}}, or a profile without {name}'
+        is_locked = name in self._parts.pipeline.locked
+        way = self._ways_off[name] = f"a profile of [inference.pipeline] without {name}" if is_locked else switch
+        return way
 
     async def _answer(
         self, call: CallLayers, layer: Layer, outcome: Answered, request: Request, answer: AnswerWith | None
