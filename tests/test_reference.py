@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Iterator, Mapping
 from difflib import unified_diff
 from itertools import islice
 from pathlib import Path
-from typing import get_type_hints
+from typing import Any, get_type_hints
 
 import code_reference
 import make_reference
+import msgspec
 import pytest
 
 import bardo
@@ -63,14 +65,34 @@ def test_every_setting_has_a_meaning_and_every_meaning_a_setting() -> None:
     keys = {f"{section}.{key}" for section, key in written}
     meanings = set(make_reference.setting_meanings())
     missing, gone = sorted(keys - meanings), sorted(meanings - keys)
-    assert not missing, f"MEANINGS in tools/make_reference.py has no meaning of the settings {', '.join(missing)}"
+    assert not missing, (
+        f"MEANINGS in tools/make_reference.py, or those of its section in a *_meanings.py beside it, lack the settings {', '.join(missing)}"
+    )
     assert not gone, f"MEANINGS in tools/make_reference.py has meanings of {', '.join(gone)}, which are no settings"
 
 
 def test_every_table_of_the_configuration_is_on_the_page() -> None:
     page = make_reference.settings()
     tables = {name: hint for name, hint in get_type_hints(Settings).items() if name not in ("source", "unheeded")}
-    assert [name for name in tables if f"[{name}" not in page] == []
+    missing = [name for name in (*tables, *_inner_tables(tables)) if f"[{name}" not in page]
+    offenders(
+        missing,
+        "table without a section: name its struct in *_TABLES of tools/make_reference.py or of a *_meanings.py beside it",
+    )
+
+
+def _inner_tables(tables: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the tables that stand in these, by their dotted names."""
+    for name, struct in tables.items():
+        if isinstance(struct, type) and issubclass(struct, msgspec.Struct):
+            inner = {f"{name}.{field}": hint for field, hint in get_type_hints(struct).items()}
+            found = {
+                field: hint
+                for field, hint in inner.items()
+                if isinstance(hint, type) and issubclass(hint, msgspec.Struct)
+            }
+            yield from found
+            yield from _inner_tables(found)
 
 
 def test_the_headers_page_lists_exactly_the_headers_there_are() -> None:
