@@ -17,6 +17,7 @@ import pytest
 
 import bardo
 from bardo.adapters.config.settings import Settings
+from bardo.catalog.layer_rows import layer_rows
 from bardo.catalog.load import builtin
 from bardo.simulators import KINDS
 from support.offenders import each_case, offenders
@@ -78,6 +79,14 @@ def test_every_table_of_the_configuration_is_on_the_page() -> None:
     offenders(
         missing,
         "table without a section: name its struct in *_TABLES of tools/make_reference.py or of a *_meanings.py beside it",
+    )
+
+
+def test_every_layer_is_on_the_page_of_profiles() -> None:
+    page = text_of("how-to/use-pipeline-profiles.md")
+    offenders(
+        (name for name in layer_rows() if f"`{name}`" not in page),
+        "layer that docs/how-to/use-pipeline-profiles.md does not name",
     )
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-from collections import defaultdict
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 import pytest
@@ -31,6 +32,11 @@ NOT_READ: Mapping[str, str] = {
     "bardo.reasoning.formats.ReasoningFormat.notes": "an operator may write notes in a format of bardo.toml",
 }
 """Fields that no code reads, each with the reason why it is there all the same."""
+
+WORDS_NOT_READ: Mapping[str, str] = {
+    "bardo.catalog.replay.TextRule.foreign: drop": "what is done where it is no other word",
+}
+"""Words that no code reads, each with the reason why they are there all the same."""
 
 
 TABLES = {path.name for path in (ROOT / "catalog" / "data").iterdir()}
@@ -113,6 +119,34 @@ def test_every_field_of_a_row_has_a_reader() -> None:
         [name for name in unread if name not in NOT_READ],
         "fields are read by no code: read each, or take it out of its module and of the table; what only people read is a comment there",
     )
+
+
+def words_of(hint: Any) -> Iterator[str]:
+    """Yield the words of which a field may have one."""
+    for part in get_args(hint):
+        if isinstance(part, str):
+            yield from [part] if get_origin(hint) is Literal and part else []
+        else:
+            yield from words_of(part)
+
+
+def test_every_word_that_a_row_may_have_is_read_somewhere() -> None:
+    """A rule of `request_shapes.toml` by a new name would be listed, and nothing would keep to it."""
+    said, listed = Counter[str](), Counter[str]()
+    for node in (node for tree in trees().values() for node in ast.walk(tree)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            said[node.value] += 1
+        elif isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id == "Literal":
+            words = (one.value for one in ast.walk(node.slice) if isinstance(one, ast.Constant))
+            listed.update(word for word in words if isinstance(word, str))
+    found = {
+        f"{module}.{row}.{name}: {word}"
+        for module, row, name in fields()
+        if module.startswith("bardo.catalog")
+        for word in words_of(get_type_hints(getattr(import_module(module), row))[name])
+        if said[word] <= listed[word]
+    }
+    offenders(sorted(found - WORDS_NOT_READ.keys()), "word of a Literal that no code reads: act on it, or take it out")
 
 
 def test_every_field_of_the_agents_rows_is_read_where_the_agent_runs() -> None:

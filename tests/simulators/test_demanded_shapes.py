@@ -109,7 +109,9 @@ def violation(rule: ShapeRule) -> Drawn:
             return drawn(asks(), asks("Go on."))
         case "assistant_fields":
             return replace(drawn(asks(), Turn("assistant", ["Well."]), asks("Go on.")), nulls=True)
-    raise AssertionError(f"there is no violation of {rule.name}")
+    raise AssertionError(
+        f"`violation` of tests/simulators/test_demanded_shapes.py has no request that breaks {rule.name}"
+    )
 
 
 def refuses(preset: str, model: str, asked: Drawn) -> bool:
