@@ -12,6 +12,7 @@ import msgspec
 import bardo
 from bardo.context.injection.provenance import all_spans
 from bardo.context.privacy.layer import TextChanger
+from bardo.context.steps.compress import transcript
 from bardo.planning.token_counting import estimate_request
 from bardo.reasoning.replay import prefix_of
 from bardo.reasoning.replay.keys import history_of
@@ -64,6 +65,12 @@ FROM_NOBODY_ELSE = {
     ImageBlock: "has no text",
 }
 """The kinds of blocks in which no instruction of a stranger is looked for, and why."""
+
+NOT_IN_SUMMARIES = {
+    ReasoningBlock: "what was thought is not what was said",
+    UnknownBlock: "its words are not known as such",
+}
+"""The kinds of blocks that no summary of earlier turns is made of, and why."""
 
 
 def asked(*blocks: Block, role: Any = "user") -> Request:
@@ -135,6 +142,14 @@ def test_other_words_are_another_prompt(kind: type) -> None:
 def test_instructions_are_looked_for_in_every_block_of_others(kind: type) -> None:
     found = " ".join(span.text for span in all_spans(asked(BLOCKS[kind])))
     assert (WORDS in found) is (kind not in FROM_NOBODY_ELSE), "see context/injection/provenance.py"
+
+
+@each_case("kind", BLOCKS.keys() - NOT_IN_SUMMARIES.keys(), ids=lambda kind: kind.__name__)
+def test_the_summary_of_earlier_turns_is_made_of_every_block(kind: type) -> None:
+    plain, said = (
+        transcript(asked(*blocks, role="assistant").messages, "", 10_000) for blocks in ((), (BLOCKS[kind],))
+    )
+    assert plain != said, "context/steps/compress.py leaves it out of what is summed up"
 
 
 @each_case("kind", BLOCKS, ids=lambda kind: kind.__name__)

@@ -45,6 +45,7 @@ from bardo.values.blocks import (
     Block,
     DocumentBlock,
     ImageBlock,
+    RefusalBlock,
     TextBlock,
     ToolCallBlock,
     ToolResultBlock,
@@ -103,7 +104,7 @@ def _section(heading: str, lines: Sequence[str], most: int) -> str:
 def _lines(message: Message) -> Iterator[str]:
     for block in message.blocks:
         match block:
-            case TextBlock(text=text) if text.strip():
+            case TextBlock(text=text) | RefusalBlock(text=text) if text.strip():
                 yield f"{message.role}: {cut_middle(without_blobs(text), _RESULT * 2)}"
             case ToolCallBlock(name=name, arguments=arguments):
                 yield f"call of {name}: {cut_middle(arguments, _RESULT)}"
@@ -113,8 +114,6 @@ def _lines(message: Message) -> Iterator[str]:
                 yield f"{message.role}: [a document {name}]"
             case ImageBlock():
                 yield f"{message.role}: [a picture]"
-            case _:
-                continue
 
 
 KEPT_AS = "compaction"
