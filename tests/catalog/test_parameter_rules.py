@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import get_args
 
+import check_facts
+
 from bardo.catalog.forms import builtin_forms
 from bardo.catalog.load import builtin
 from bardo.catalog.models import builtin_models
 from bardo.catalog.parameters import ParameterRule, builtin_parameters
 from bardo.catalog.rows import DialectName
 from bardo.values.request import Sampling
-from support.offenders import each_case
+from support.offenders import each_case, offenders
 
 RULES = builtin_parameters().rule
 IDS = [f"{place}-{rule.name}" for place, rule in enumerate(RULES)]
@@ -52,3 +54,22 @@ def test_a_rule_can_hold_for_some_model(rule: ParameterRule) -> None:
     named = {name for row in builtin_models().rows for name in row.rules or ()}
     if rule.of_row or not (rule.owners or rule.dialects):
         assert rule.name in named, f"the rule {rule.name} holds only for models whose row names it, and none does"
+
+
+def test_openai_is_sent_no_parameter_that_its_sdk_does_not_have() -> None:
+    """OpenAI refuses a field that it does not know. Whether another provider of the dialect does, only its documentation says."""
+    own = {
+        word
+        for row in check_facts.accepted()
+        if (row.sdk, row.kind) == ("openai_chat", "field of bardo's own")
+        for word in row.words
+    }
+    beyond = {name for name in Sampling.__struct_fields__ if f"Request.{name}" in own}
+    assert {"top_k", "min_p"} <= beyond
+    dropped = {
+        name for rule in builtin_parameters().rules("openai", "openai_chat", "gpt-5.1", ()) for name in rule.drop
+    }
+    offenders(
+        sorted(beyond - dropped),
+        "parameter that OpenAI's SDK does not have: `drop` it in the rule `openai` of parameters.toml, and in those of all that refuse it",
+    )
