@@ -23,7 +23,7 @@ from bardo.values.errors import (
     UpstreamRefused,
     UpstreamTimeout,
 )
-from bardo.values.patterns import pattern
+from bardo.values.once import pattern
 from bardo.values.wire import WireRequest
 
 Fields = dict[str, msgspec.Raw]

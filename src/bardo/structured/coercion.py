@@ -19,7 +19,7 @@ from bardo.structured.extraction import Extraction, Failure, Json, JsonSchema, p
 from bardo.structured.lexemes import number, without_surrogates
 from bardo.structured.scanning import loads
 from bardo.structured.validation import Checker, checker
-from bardo.values.patterns import pattern
+from bardo.values.once import pattern
 
 _TYPES = frozenset({"object", "array", "string", "number", "integer", "boolean", "null"})
 _MONEY = pattern(r"[$€£¥₹₽₩]\s?(?=[\d.])|(?<=\d)\s?[€£¥₹₽₩$]$")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bardo.structured.extraction import Json
 from bardo.structured.reading import ParsedValue
 from bardo.structured.scanning import read_until
-from bardo.values.patterns import pattern
+from bardo.values.once import pattern
 
 _LOOK = 200
 # What may stand before a value that begins the text: an opening fence, with its word, in a list or a quotation.

@@ -26,7 +26,7 @@ from bardo.structured.search import Search, may_answer
 from bardo.structured.types import WrongShape, schema_of
 from bardo.structured.validation import Checker, checker
 from bardo.values.events import FinishReason
-from bardo.values.patterns import pattern
+from bardo.values.once import pattern
 
 _NAMES = r"think|thinking|thought|thoughts|reasoning|reflection|scratchpad|analysis|seed:think|mm:think"
 # One right behind a quotation mark is spoken about, not opened.

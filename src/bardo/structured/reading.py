@@ -15,7 +15,7 @@ import msgspec
 from bardo.structured.bounds import MAX_DEPTH
 from bardo.structured.extraction import Json
 from bardo.structured.lexemes import scalar, unescaped
-from bardo.values.patterns import pattern
+from bardo.values.once import pattern
 
 CLOSERS: dict[str, str] = {
     '"': '"',

@@ -13,7 +13,7 @@ import msgspec
 from bardo.structured.bounds import MAX_WORK
 from bardo.structured.extraction import Json
 from bardo.structured.reading import CALL, NotData, ParsedValue, read_value
-from bardo.values.patterns import pattern
+from bardo.values.once import pattern
 
 _BRACKET = pattern(r"[{\[(}\])]")
 _OPENER = pattern(r"[{\[｛［]")

@@ -19,7 +19,7 @@ from bardo.structured.lexemes import scalar
 from bardo.structured.reading import ParsedValue
 from bardo.structured.scanning import Scan, depth_of, loads, scan
 from bardo.structured.validation import Checker
-from bardo.values.patterns import pattern
+from bardo.values.once import pattern
 
 _FENCE = pattern(
     r"^[ \t>*-]{0,8}(?P<fence>`{3,}|~{3,})[^\n`]{0,40}\n(?P<body>.*?)(?:^[ \t>]{0,8}(?P=fence)|\Z)", re.M | re.S

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
-from bardo.values.patterns import pattern
+from bardo.values.once import pattern
 
 _CODES = frozenset(
     {

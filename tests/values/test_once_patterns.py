@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from bardo.values.patterns import pattern
+from bardo.values.once import pattern
 
 
 def test_an_expression_is_compiled_when_it_is_first_used(monkeypatch: pytest.MonkeyPatch) -> None:
