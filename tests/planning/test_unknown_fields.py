@@ -302,3 +302,29 @@ def test_whether_a_reply_is_streamed_is_no_further_field_where_the_path_says_the
                 assert spoken != source or b'"stream"' not in attempt.wire.body
             else:
                 assert reported or b'"stream"' in attempt.wire.body, spoken
+
+
+@pytest.mark.parametrize(
+    ("source", "body"),
+    [
+        (
+            "anthropic_messages",
+            {"max_tokens": 99, "system": [{"type": "text", "text": "a"}, {"type": NAME, "x": VALUE}]},
+        ),
+        ("bedrock_converse", {"system": [{"text": "a"}, {NAME: {"x": VALUE}}]}),
+    ],
+)
+def test_a_block_of_the_system_prompt_that_nobody_knows_reaches_its_own_dialect(
+    source: str, body: dict[str, Any]
+) -> None:
+    text: Any = "a" if source == "anthropic_messages" else [{"text": "a"}]
+    request = asked(source, {**body, "messages": [{"role": "user", "content": text}]}, ())
+    for one in (request, msgspec.structs.replace(request, body=None, body_bytes=b"")):
+        preset, model = TARGETS[source]
+        row = builtin().provider(preset)
+        assert row is not None
+        attempt = plan(one, Target(provider=Provider(id=preset, row=row, base_url="http://h/v1"), model=model))
+        assert msgspec.json.decode(attempt.wire.body)["system"] == body["system"]
+        assert attempt.degraded == ()
+    for spoken in TARGETS:
+        assert spoken == source or is_told(request, spoken, set())

@@ -176,9 +176,9 @@ def has_blank_text(blocks: Iterable[Block]) -> bool:
 
 
 def _system(message: Message, losses: Losses) -> list[Written]:
-    texts = []
+    texts, unknown = [], [block.value for block in message.blocks if type(block) is UnknownBlock]
     for block in _blocks(message, losses):
-        if block.get("type") == "text":
+        if block.get("type") == "text" or block in unknown:
             texts.append(block)
         else:
             losses.lose_each("system", block.get("type"), "Anthropic's system prompt is text")

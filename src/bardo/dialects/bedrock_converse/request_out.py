@@ -25,12 +25,14 @@ from bardo.dialects.bedrock_converse.wire import (
     text_block,
     unknown_fields,
 )
+from bardo.dialects.bedrock_converse.wire import Block as WireBlock
 from bardo.dialects.shared.control_fields import encode_sampling
 from bardo.dialects.shared.declaration import Declaration, limitations, sampling_fields
 from bardo.dialects.shared.json_values import INVALID_JSON, JsonObject, is_object, without, write_json
 from bardo.dialects.shared.losses import Losses
 from bardo.dialects.shared.media import data_of, ending_of, type_by_name
 from bardo.dialects.shared.spellings import path_segment
+from bardo.dialects.shared.structs import names_of
 from bardo.dialects.shared.tools import no_arguments
 from bardo.dialects.shared.turns import answers_without_thinking
 from bardo.values.blocks import (
@@ -112,6 +114,9 @@ def encode_body(request: Request, row: ProviderRow, losses: Losses) -> JsonObjec
     }
 
 
+_MEMBERS = names_of(WireBlock)
+
+
 class _MessageWriter:
     """Writes the messages of one request. `own`: it came in Converse.
 
@@ -151,11 +156,12 @@ class _MessageWriter:
 
     def _system(self, message: Message) -> list[JsonObject]:
         content: list[JsonObject] = []
-        for wire in self._content(message.blocks):
-            if wire.keys() & {"text", "cachePoint", "guardContent"}:
-                content.append(wire)
+        for block in self._content(message.blocks):
+            # What no block has is of a kind that is new.
+            if block.keys() & {"text", "cachePoint", "guardContent"} or _MEMBERS.isdisjoint(block):
+                content.append(block)
             else:
-                self._losses.lose_each("system", next(iter(wire), ""), "Converse's system prompt is text")
+                self._losses.lose_each("system", next(iter(block), ""), "Converse's system prompt is text")
         self._mark(content, {**self._losses.own_fields(message.carried)})
         return content
 

@@ -29,13 +29,7 @@ from bardo.values.request import Control, Message, Request, Tool, ToolChoice
 DECLARATION = Declaration(
     dialect=NAME,
     title=TITLE,
-    expresses=frozenset(
-        (
-            "tools.strict",
-            "image.detail",
-            *sampling_fields(SAMPLING),
-        )
-    ),
+    expresses=frozenset(("tools.strict", "image.detail", *sampling_fields(SAMPLING))),
     lacks={
         **limitations("Cohere takes no such documents", "document"),
         **limitations("Cohere answers once", "choices", sent=1),

@@ -295,15 +295,7 @@ DECLARATION = Declaration(
     dialect=NAME,
     title="Gemini",
     needs_turn=True,
-    expresses=frozenset(
-        (
-            "choices",
-            "document",
-            "document.source",
-            "tool_result.is_error",
-            *sampling_fields(SAMPLING),
-        )
-    ),
+    expresses=frozenset(("choices", "document", "document.source", "tool_result.is_error", *sampling_fields(SAMPLING))),
     lacks={
         **limitations("Gemini has no such field", *sampling_fields(SAMPLING, others=True), "output_format.description"),
         **limitations("Gemini has no such field", "tools.strict", same=(False,)),
