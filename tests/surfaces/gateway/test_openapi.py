@@ -99,6 +99,26 @@ def test_a_field_that_the_document_takes_is_one_that_the_decoder_takes(dialect: 
                 assert problems(value, DIALECT_FIELDS[dialect][name]), (name, value)
 
 
+REPLY_STRUCTS = {
+    "generate openai_chat": ("openai_chat", "Reply"),
+    "respond openai_responses": ("openai_responses", "OutputResponse"),
+    "generate anthropic_messages": ("anthropic_messages", "ReplyMessage"),
+    "generate gemini": ("gemini", "Response"),
+    "generate cohere": ("cohere", "Reply"),
+    "generate bedrock_converse": ("bedrock_converse", "Reply"),
+    "generate_or_load ollama": ("ollama", "Line"),
+}
+
+
+@each_case("form", REPLY_STRUCTS)
+def test_a_field_of_a_reply_is_one_that_the_dialects_struct_has(form: str) -> None:
+    dialect, name = REPLY_STRUCTS[form]
+    struct = getattr(import_module(f"bardo.dialects.{dialect}.wire"), name)
+    names = {one.encode_name for one in msgspec.structs.fields(struct)} | {struct.__struct_config__.tag_field}
+    # What kind of object it is says nothing to who reads a response.
+    assert REPLIES[form]["properties"].keys() - names <= {"bardo", "object"}
+
+
 def test_the_bardo_object_has_every_key_and_no_other() -> None:
     (schema,) = [one for one in DOCUMENT["components"]["schemas"]["BardoOptions"]["anyOf"] if "properties" in one]
     assert sorted(schema["properties"]) == sorted(KEYS)
