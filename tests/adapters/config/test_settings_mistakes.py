@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from bardo.adapters.config import mistakes
+from bardo.adapters.config.accounts import checked_globs
 from bardo.adapters.config.settings import load_settings, parse_settings
-from bardo.values.errors import ConfigError
+from bardo.values.errors import ConfigError, InvalidRequest
 from surfaces.cli.support import bardo
 
 ONE = [
@@ -198,3 +199,9 @@ def test_each_setting_that_is_said_to_hold_globs_is_looked_at() -> None:
     assert len(named) > 8
     looked_at = {name.removesuffix(".models").removesuffix(".workloads") for name in mistakes.GLOBS} | {*mistakes.GLOBS}
     assert named <= looked_at
+
+
+def test_a_key_is_made_with_no_glob_that_fits_nothing() -> None:
+    assert checked_globs(["gpt-5*", " x[a-z] "]) == ("gpt-5*", "x[a-z]")
+    with pytest.raises(InvalidRequest, match=r"the glob 'x\[z-a\]' fits nothing"):
+        checked_globs(["gpt-5*", "x[z-a]"])
