@@ -264,7 +264,7 @@ class Allowance:
         if now >= self._until:
             return None
         requests, tokens, slots, *budgets = self._current
-        money = tuple([one for one in budgets if one is not None])
+        money = tuple([budget for budget in budgets if budget is not None])
         nanos = demand.nanos or 0
         if (
             (requests is not None and requests.used + demand.requests > requests.held)

@@ -168,7 +168,7 @@ class ItemPlanner:
             return
         if refused:
             raise refused[0]
-        request = ", ".join(dict.fromkeys(one.provider.id for one in targets)) or "nobody"
+        request = ", ".join(dict.fromkeys(target.provider.id for target in targets)) or "nobody"
         able = sorted({one.id for one in self._services.directory.providers if batch_row(one.row) is not None})
         here = f"of those configured here {', '.join(able)} can" if able else "none that is configured here can"
         raise NoBatchApi(

@@ -71,7 +71,7 @@ class Submitter:
         try:
             candidates, all_seen = await self._candidates(place, job, other_jobs)
             if place.row.tagged:
-                found, unsure = next((one for one in candidates if one.tag == job.id), None), False
+                found, unsure = next((candidate for candidate in candidates if candidate.tag == job.id), None), False
             else:
                 found, unsure = await self._by_results(place, job, candidates)
         except (BardoError, WrongShape) as problem:
@@ -126,13 +126,13 @@ class Submitter:
     ) -> tuple[UpstreamJob | None, bool]:
         """Return the job whose results bear our ids, and whether one that still runs may be ours."""
         unsure = False
-        for one in candidates:
-            if one.count is not None and one.count != job.items:
+        for candidate in candidates:
+            if candidate.count is not None and candidate.count != job.items:
                 continue
-            if one.state == "running":
+            if candidate.state == "running":
                 unsure = True
-            elif await self._has_our_ids(place, job, one):
-                return one, False
+            elif await self._has_our_ids(place, job, candidate):
+                return candidate, False
         return None, unsure
 
     async def _has_our_ids(self, place: Place, job: JobRecord, other: UpstreamJob) -> bool:

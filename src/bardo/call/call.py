@@ -367,7 +367,7 @@ class Call:
     def without_key(self, text: str) -> str:
         """Return a word of the request, such as the name of a subsystem, without the client's key."""
         secrets = self.secrets()
-        return secrets_of(secrets).in_text(text) if any(one and one in text for one in secrets) else text
+        return secrets_of(secrets).in_text(text) if any(secret and secret in text for secret in secrets) else text
 
     def _without_known_key(self, text: str) -> str:
         # Without an account a key may be any word, such as "any", and a name may hold it.

@@ -40,7 +40,7 @@ class ClientLogin:
         self._headers = dict(headers)
         self.beside = dict(beside)
         self.secrets = tuple(dict.fromkeys((*headers.values(), *map(_bare, headers.values()))))
-        self.keys = tuple([one for one in self.secrets if looks_like_key(one)])
+        self.keys = tuple([secret for secret in self.secrets if looks_like_key(secret)])
 
     def __repr__(self) -> str:
         return "ClientLogin(…)"
@@ -70,7 +70,7 @@ class ClientLogin:
         return {**self._passed([one for form in provider.row.logins for one in form.passes]), **unknown}
 
     def _passed(self, names: Iterable[str]) -> dict[str, str]:
-        return {one: self.beside[one] for one in names if one in self.beside}
+        return {name: self.beside[name] for name in names if name in self.beside}
 
 
 def login_of_headers(fields: Mapping[str, str], *, gateway_key: str = "") -> ClientLogin | None:
@@ -145,7 +145,7 @@ def with_logins(
 def _speaks(row: ProviderRow, dialect: str) -> bool:
     """Whether a provider has the dialect of a client, or one of the same family."""
     family = dialect.partition("_")[0]
-    return any(one.dialect.partition("_")[0] == family for one in row.at_endpoints)
+    return any(endpoint.dialect.partition("_")[0] == family for endpoint in row.at_endpoints)
 
 
 def _bare(value: str) -> str:

@@ -210,7 +210,7 @@ def without_key_as_model(
     own = (client_key,) if client_key and client_key in model and (is_known or looks_like_key(client_key)) else ()
     secrets = (
         *own,
-        *(() if login is None else [one for one in login.keys if one in model]),
+        *(() if login is None else [key for key in login.keys if key in model]),
         *(keys_in(model) if "bardo_" in model else ()),
     )
     if not any(secrets):

@@ -110,7 +110,7 @@ def plain_repository(address: str) -> str:
             host, slash = "", ""
     parts = f"{host}{slash}{path}".rstrip("/").removesuffix(".git").split("/")
     return "/".join(
-        f"[key {blake2b(one.encode(), digest_size=4).hexdigest()}]" if looks_like_key(one) else one for one in parts
+        f"[key {blake2b(part.encode(), digest_size=4).hexdigest()}]" if looks_like_key(part) else part for part in parts
     )
 
 

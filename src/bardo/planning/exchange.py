@@ -133,7 +133,7 @@ def plan_at_best(
     if not candidates or best is None or best.attempt is None or best.decision is None:
         raise next(iter(refused.values()))
     reasons = [f"{dialect} cannot take it: {problem.message}" for dialect, problem in refused.items()]
-    reasons += [_why_not(one, best) for one in candidates.values() if one.losses != best.losses]
+    reasons += [_why_not(candidate, best) for candidate in candidates.values() if candidate.losses != best.losses]
     dialect = best.attempt.target.provider.row.dialect
     if not reasons:
         reasons = ["nothing is lost there" if not any(best.losses) else "no other loses less"]

@@ -253,8 +253,8 @@ def with_thinking_name(meaning: ResolvedModel, providers: Sequence[Provider]) ->
     if any(one.lists(meaning.model) for one in providers) or (named is not None and named.lists(meaning.model[cut:])):
         return meaning
     # Where nobody is configured, the catalog's providers of such names are meant.
-    rows = [named.row] if named is not None else [one.row for one in providers] or builtin().providers
-    listed = any(one.lists(bare) for one in providers) or (named is not None and named.lists(bare[cut:]))
+    rows = [named.row] if named is not None else [provider.row for provider in providers] or builtin().providers
+    listed = any(provider.lists(bare) for provider in providers) or (named is not None and named.lists(bare[cut:]))
     if _is_own_model(meaning.model[cut:], rows) or not (listed or _thinks_on_demand(bare[cut:], rows)):
         return meaning
     return msgspec.structs.replace(meaning, model=bare, thinks=True)
@@ -263,7 +263,7 @@ def with_thinking_name(meaning: ResolvedModel, providers: Sequence[Provider]) ->
 def _is_own_model(model: str, providers: Sequence[ProviderRow]) -> bool:
     """Whether the catalog has a model with this very ending, at a maker or at a host."""
     spelled = plain_id(builtin_models().spelled(model))
-    for owner in ("", *(one.id for one in providers)):
+    for owner in ("", *(provider.id for provider in providers)):
         row = builtin_models().find(owner, model).row
         globs = () if row is None else tuple(plain_id(glob) for glob in row.match if "thinking" in glob)
         if matches_any(spelled, globs):

@@ -463,7 +463,7 @@ def attempt_of(decision: Decision, teaches: tuple[Lesson, ...] = ()) -> Attempt:
         reported = (*reported, *schemas.degraded)
     if draft.refused_fields:
         # A field that the operator requires is sent all the same: an earlier refusal may have been about another's value.
-        given = [one for one in draft.refused_fields if not required_default(one.path, defaults, target, options)]
+        given = [field for field in draft.refused_fields if not required_default(field.path, defaults, target, options)]
         wire, taken, lost = without_fields(wire, given)
         lost, defaults = without_refused_defaults(lost, defaults)
         plan, reported = untold(plan, taken), (*reported, *lost)

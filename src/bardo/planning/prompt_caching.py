@@ -246,7 +246,7 @@ def with_cache_hints(
         fields = _fields(body)
         changes, hints = _hinted(rule, body, fields, hints, target, policy)
         marks = () if marked is None or not rule.long_field or rule.long_field in fields else _clients_marks(marked)
-        if any(isinstance(one, dict) and one.get("ttl") == "1h" for one in marks):
+        if any(isinstance(mark, dict) and mark.get("ttl") == "1h" for mark in marks):
             changes = {**changes, rule.long_field: rule.long_value}
             hints = msgspec.structs.replace(hints, kept=rule.long_value)
         if changes:
@@ -283,7 +283,7 @@ def in_place_of_markers(
 
 def _clients_marks(request: Request) -> list[Any]:
     """Return the marks of Anthropic's clients in a request."""
-    carried = [one.carried for one in request.tools]
+    carried = [tool.carried for tool in request.tools]
     for message in request.messages:
         for block in message.blocks:
             inner = block.content if isinstance(block, ToolResultBlock) else ()

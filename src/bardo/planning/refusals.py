@@ -263,9 +263,9 @@ def _paths(fields: Fields, prefix: str = "", depth: int = 0) -> Iterator[str]:
 def _message_paths(fields: Fields, names: Iterable[str]) -> Iterator[str]:
     """Yield the paths of those fields of Chat's messages, and of their calls, that are called so."""
     messages = _objects(fields.get("messages"))
-    calls = [call for one in messages for call in _objects(one.get("tool_calls"))]
+    calls = [call for message in messages for call in _objects(message.get("tool_calls"))]
     for name in names:
-        if any(name in one for one in messages):
+        if any(name in message for message in messages):
             yield f"messages[].{name}"
         if any(name in call for call in calls):
             yield f"messages[].tool_calls[].{name}"
@@ -451,7 +451,7 @@ def error_to_tell(errors: Sequence[BardoError]) -> BardoError:
 
     A wrong key of the second provider would hide that the first one only asks to wait.
     """
-    return next((one for one in reversed(errors) if not _is_operators(one)), errors[-1])
+    return next((error for error in reversed(errors) if not _is_operators(error)), errors[-1])
 
 
 def _may_mend_itself(failed: FailedAttempt, policy: FailoverPolicy) -> bool:

@@ -152,7 +152,7 @@ def address_names(base_urls: Sequence[str]) -> list[str]:
     Users, passwords and queries, which may be secret, are in no name.
     """
     parts = [urlsplit(url) for url in base_urls]
-    hosts = [one.netloc.rpartition("@")[2] for one in parts]
+    hosts = [part.netloc.rpartition("@")[2] for part in parts]
     return [
         host if hosts.count(host) == 1 else f"{host}{one.path.rstrip('/')}"
         for host, one in zip(hosts, parts, strict=True)

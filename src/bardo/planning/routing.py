@@ -64,7 +64,7 @@ def route(
         made = decision(candidates, intent, found, conditions, strategy=strategy, size=size, most=most)
     if not made.choices:
         raise no_candidate(candidates, intent, made, conditions)
-    chosen = [one.candidate for one in made.choices]
+    chosen = [choice.candidate for choice in made.choices]
     fields = route_fields(made)
     if pending is not None:
         fields["learned"] = msgspec.to_builtins(pending)

@@ -48,7 +48,7 @@ def within_money(
     if not limits or not searches(wire, target):
         return wire, ()
     price = search_nanos()
-    short = next((one for one in limits if spent(one.key) + price > nanos_of(one.usd)), None)
+    short = next((limit for limit in limits if spent(limit.key) + price > nanos_of(limit.usd)), None)
     form = _form(target)
     if short is None or form is None:
         return wire, ()

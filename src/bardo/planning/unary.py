@@ -138,7 +138,7 @@ def _endpoint(target: Target) -> tuple[EmbedEndpoint, EmbeddingForm]:
     endpoint = row.embeds(target.model)
     form = None if endpoint is None else dialect(endpoint.dialect).embeddings
     if endpoint is None or form is None:
-        listed = [glob for one in row.embeddings for glob in one.models]
+        listed = [glob for embedding in row.embeddings for glob in embedding.models]
         hint = f"its models for vectors are called {', '.join(listed)}" if listed else "ask another provider"
         raise Unsupported(f"{target.provider.id} makes no vectors with {target.model!r}", hint=hint, param="model")
     return endpoint, form

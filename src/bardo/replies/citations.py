@@ -313,11 +313,11 @@ class TranslateCitations:
 
     def _losses(self, citations: Sequence[Citation], text: CitedText) -> list[Event]:
         lost: dict[str, str] = {}
-        if text.too_long and any(one.start is not None for one in citations):
+        if text.too_long and any(citation.start is not None for citation in citations):
             lost[f"{self._given.field}.places"] = _TOO_LONG
-        if self._wanted.whole_blocks and any(one.start is not None for one in citations):
+        if self._wanted.whole_blocks and any(citation.start is not None for citation in citations):
             lost[f"{self._given.field}.places"] = _WHOLE_BLOCKS
-        if not self._wanted.whole_blocks and any(one.cited_text for one in citations):
+        if not self._wanted.whole_blocks and any(citation.cited_text for citation in citations):
             lost[f"{self._given.field}.cited_text"] = _NO_PLACE
         new = {what: why for what, why in lost.items() if what not in self._reported}
         self._reported |= new.keys()

@@ -263,8 +263,8 @@ class OwnCallsAnswer:
 
     def __init__(self, functions: Sequence[OwnFunctions]) -> None:
         self._functions = functions
-        self._by_name = {name: one for one in functions for name in one.names}
-        self._most_rounds = max(one.most_rounds for one in functions)
+        self._by_name = {name: function for function in functions for name in function.names}
+        self._most_rounds = max(function.most_rounds for function in functions)
         self._block = 0
         self._remembered = False
         self.buffer = self.latest = self._new_stage()
@@ -294,7 +294,7 @@ class OwnCallsAnswer:
                 self.latest,
                 last.cause,
                 last.why,
-                tuple(tool for one in self._functions for tool in one.loaded),
+                tuple(tool for function in self._functions for tool in function.loaded),
             )
             if problem is not None:
                 yield [Failed(problem)]
@@ -328,7 +328,7 @@ class OwnCallsAnswer:
         if stopped is not None:
             ends = [Finish("stop", end.raw, choice=end.choice) if isinstance(end, Finish) else end for end in ends]
             lost = [Degraded(stopped.stopped())]
-        yield [*lost, *[event for one in self._functions for event in one.ending()], *ends]
+        yield [*lost, *[event for function in self._functions for event in function.ending()], *ends]
 
 
 def with_origin(turn: Message, origin: Origin) -> Message:

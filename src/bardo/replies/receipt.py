@@ -210,7 +210,7 @@ def cost_extension(
             "source": cost.source or None,
             "approx": cost.approx,
         },
-        "attempts": [{**msgspec.to_builtins(one), "usd": _usd(one.nanos)} for one in attempts],
+        "attempts": [{**msgspec.to_builtins(attempt), "usd": _usd(attempt.nanos)} for attempt in attempts],
     }
 
 

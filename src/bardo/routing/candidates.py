@@ -202,9 +202,9 @@ class CandidateList:
 
     def search(self, intent: Intent, conditions: Conditions = NO_CONDITIONS) -> Iterator[tuple[RankedCandidate, ...]]:
         """Yield each candidate that can do it, by itself."""
-        for one in self.candidates:
-            if one.meets(intent, conditions):
-                yield (ranked(one, intent),)
+        for candidate in self.candidates:
+            if candidate.meets(intent, conditions):
+                yield (ranked(candidate, intent),)
 
     def refusals(self, intent: Intent, conditions: Conditions = NO_CONDITIONS) -> Refusals:
         """Return who cannot do it, and why."""
@@ -223,8 +223,8 @@ class CandidateIndex:
 
     def __init__(self, candidates: Iterable[Candidate]) -> None:
         by_provider: dict[str, list[Candidate]] = {}
-        for one in candidates:
-            by_provider.setdefault(one.provider, []).append(one)
+        for candidate in candidates:
+            by_provider.setdefault(candidate.provider, []).append(candidate)
         self.providers: tuple[tuple[Candidate, ...], ...] = tuple(map(tuple, by_provider.values()))
         self._by_name = _by_name(self.providers)
         self._searches: dict[_Key, list[tuple[RankedCandidate, ...] | None]] = {}
@@ -322,7 +322,7 @@ def _refusals(providers: Iterable[Sequence[Candidate]], intent: Intent, conditio
     listed: list[tuple[Candidate, tuple[str, ...]]] = []
     more = 0
     for candidates in providers:
-        refused = [(one, why) for one in candidates if (why := one.refusals(intent, conditions))]
+        refused = [(candidate, why) for candidate in candidates if (why := candidate.refusals(intent, conditions))]
         room = min(_MOST_LISTED_EACH, _MOST_LISTED - len(listed))
         listed += refused[:room]
         more += len(refused) - len(refused[:room])
@@ -332,10 +332,10 @@ def _refusals(providers: Iterable[Sequence[Candidate]], intent: Intent, conditio
 def _best_of(candidates: Iterable[Candidate], intent: Intent, conditions: Conditions) -> tuple[RankedCandidate, ...]:
     """Return the candidates that can do it and that no other beats, in their order."""
     best: list[RankedCandidate] = []
-    for one in candidates:
-        if not one.meets(intent, conditions):
+    for candidate in candidates:
+        if not candidate.meets(intent, conditions):
             continue
-        found = ranked(one, intent)
+        found = ranked(candidate, intent)
         if any(other.beats(found) for other in best):
             continue
         best = [other for other in best if not found.beats(other)]

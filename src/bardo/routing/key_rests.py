@@ -143,13 +143,13 @@ class KeyRests:
         if not self.states:
             return None
         rests = [self.rest(provider, label, model, now) for label in self._labels.get(provider, ("",))]
-        lasting = [one for one in rests if one is not None]
+        lasting = [rest for rest in rests if rest is not None]
         return min(lasting) if lasting and len(lasting) == len(rests) else None
 
     def count_refused(self, now: float) -> int:
         """Return how many keys rest because they were refused."""
         rests = (state.rests.get(_EVERY) for state in self.states.values())
-        return sum(one is not None and one.lasts(now) for one in rests)
+        return sum(rest is not None and rest.lasts(now) for rest in rests)
 
     def _state_of(self, where: tuple[str, str]) -> KeyState:
         return self.states.setdefault(where, KeyState())

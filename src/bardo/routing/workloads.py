@@ -91,7 +91,7 @@ class Workloads:
     """Workloads by their names. `own` names those that clients may also ask for without the prefix."""
 
     def __init__(self, workloads: Iterable[Workload] = (), own: Iterable[str] = ()) -> None:
-        self._by_name = {one.name: one for one in workloads}
+        self._by_name = {workload.name: workload for workload in workloads}
         self._own = frozenset(own)
         self.of_agent = any(one.pressure is not None for one in self)
         """Whether some are subsystems of an agent."""

@@ -27,7 +27,7 @@ def apply(plan: StructuredPlan, request: Request) -> Applied:
     The caller's tools stay. Where its tool choice already demands a call of one of them, there is no answer to shape in this turn, and a
     tool is not put beside them.
     """
-    degraded = distinct((*_of_mode(plan), *(_of_rewrite(one) for one in plan.losses)))
+    degraded = distinct((*_of_mode(plan), *(_of_rewrite(loss) for loss in plan.losses)))
     if plan.form == "none":
         return Applied(replace(request, output_format=None))
     if plan.form == "json_schema":

@@ -116,7 +116,7 @@ class UnusableAnswer(MalformedReply):
     def fields(self) -> dict[str, Any]:
         """Return the fields beside the error: how the model was asked, what is wrong, and where."""
         how = {} if self.provenance is None else msgspec.to_builtins(self.provenance)
-        failures = [{"path": one.path, "message": one.message} for one in self.extraction.failures]
+        failures = [{"path": failure.path, "message": failure.message} for failure in self.extraction.failures]
         return {**how, "error": self.extraction.error, "failures": failures}
 
 

@@ -467,7 +467,7 @@ class Search(msgspec.Struct, frozen=True):
             joined_values = []
         else:
             joined_values = [
-                ParsedValue([one.value for one in parts], parts[0].start, parts[-1].end, cut=parts[-1].cut)
+                ParsedValue([part.value for part in parts], parts[0].start, parts[-1].end, cut=parts[-1].cut)
             ]
         yield self._repaired_value(joined_values)
         yield self._repaired_value(one for one in found if one.unsure and one.cut != "scalar")

@@ -55,7 +55,7 @@ def _clean(error: BardoError, secrets: Secrets, now: float | None) -> None:
     error.upstream_type = _clean_text(error.upstream_type, secrets)
     error.param = _clean_text(error.param, secrets)
     error.retry_after = parse_retry_after(error.retry_after, now)
-    error.passed_headers = tuple(one for one in error.passed_headers if secrets.in_text(one[1]) == one[1])
+    error.passed_headers = tuple(header for header in error.passed_headers if secrets.in_text(header[1]) == header[1])
     error.detail = _detail(error.detail, secrets)
 
 

@@ -254,7 +254,7 @@ def _check_extra_body(entry: ProviderEntry, row: ProviderRow, where: Where) -> N
     from bardo.planning.default_fields import check_default_fields
 
     found = _overridden(row, entry)
-    rows = (found, *(msgspec.structs.replace(found, dialect=one.dialect) for one in found.endpoints))
+    rows = (found, *(msgspec.structs.replace(found, dialect=endpoint.dialect) for endpoint in found.endpoints))
     tables = [("extra_body", "extra_body", entry.extra_body)]
     tables += [("model_extra_body", f"model_extra_body.{glob!r}", one) for glob, one in entry.model_extra_body.items()]
     for key, name, fields in tables:
@@ -390,7 +390,7 @@ def _overridden(row: ProviderRow, entry: ProviderEntry) -> ProviderRow:
     if entry.auth == "client":
         # Whatever its usual key is, calls go by the client's own.
         changes |= {"auth": "client", "key_variables": (), "several_keys": False}
-        changes["endpoints"] = tuple(msgspec.structs.replace(one, auth=None) for one in row.endpoints)
+        changes["endpoints"] = tuple(msgspec.structs.replace(endpoint, auth=None) for endpoint in row.endpoints)
     elif variables := variables_of(entry):
         changes["key_variables"] = variables
         changes["several_keys"] = len(variables) > 1

@@ -303,7 +303,7 @@ def _named_tables(settings: msgspec.Struct, below: str) -> Iterator[tuple[str, m
 
 def profiles_named(settings: Settings) -> Iterator[tuple[str, str, str]]:
     """Yield which profiles keys, aliases and workloads name: what names one, its name, and the profile."""
-    yield from (("key", one.id, one.pipeline) for one in settings.keys if one.pipeline)
+    yield from (("key", key.id, key.pipeline) for key in settings.keys if key.pipeline)
     yield from (("alias", name, one.pipeline) for name, one in settings.aliases.items() if one.pipeline)
     yield from (("workload", name, one.pipeline) for name, one in settings.workloads.items() if one.pipeline)
 
@@ -311,7 +311,7 @@ def profiles_named(settings: Settings) -> Iterator[tuple[str, str, str]]:
 def _profiles_allowed(settings: Settings) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield which profiles callers may name: where that is said, and the profiles."""
     yield "[gateway] client_pipelines", settings.gateway.client_pipelines
-    yield from ((f"key {one.id!r} pipelines", one.pipelines) for one in settings.keys)
+    yield from ((f"key {key.id!r} pipelines", key.pipelines) for key in settings.keys)
 
 
 def may_mask(settings: Settings) -> bool:

@@ -70,7 +70,7 @@ def _wrapped(address: _Address) -> tuple[ipaddress.IPv4Address, ...]:
         return (inner,)
     if address in _LOCAL_NAT64:
         candidates = (ipaddress.IPv4Address(bytes(address.packed[at] for at in places)) for places in _NAT64_BYTES)
-        return tuple(one for one in candidates if one.packed[0])
+        return tuple(candidate for candidate in candidates if candidate.packed[0])
     number = int(address)
     isatap = (number >> 32) & 0xFFFFFFFF in _ISATAP
     if isatap or (number >= _SMALLEST_WRAPPED and any(address in network for network in _ENDS_IN_IPV4)):

@@ -165,7 +165,7 @@ def _receipt(targets: Sequence[TargetFacts], place: int, warm_tokens: int, why: 
     if why:
         saw["why"] = why
     if first.address:
-        saw["servers"] = sum(one.provider == first.provider and one.model == first.model for one in targets)
+        saw["servers"] = sum(target.provider == first.provider and target.model == first.model for target in targets)
     value = saved_nanos(first, warm_tokens) if warm_tokens else 0
     if value:
         saw["worth_usd"] = round(value / 1_000_000_000, 9)

@@ -59,7 +59,7 @@ def order_targets(
     groups = _groups(targets)
     ordered = [_order_servers(group, states, bounds) for group in groups]
     warmest = 0
-    if len(groups) > 1 and any(one.session_tokens for one in states):
+    if len(groups) > 1 and any(state.session_tokens for state in states):
         warmest = _cheapest_warm(targets, states, [one.places[0] for one in ordered], count_tokens())
     if warmest:
         ordered.insert(0, ordered.pop(warmest)._replace(why="cheaper"))
@@ -290,7 +290,7 @@ def prefix_of(named: _Tools, text: str, tools: tuple[Tool, ...]) -> PromptPrefix
     blocks: list[int] = []
     counts: list[int] = []
     if named:
-        tokens = sum(estimate_tokens(f"{one.name}{one.description}{one.schema}") for one in tools)
+        tokens = sum(estimate_tokens(f"{tool.name}{tool.description}{tool.schema}") for tool in tools)
         blocks.append(number)
         counts.append(tokens)
     for start in range(0, len(text), BLOCK_CHARACTERS):

@@ -149,9 +149,9 @@ class WarmPrefixes:
 
     def forget_server(self, server: str, now: float) -> None:
         """Forget what a server had cached: it was gone, and may come back as another one."""
-        for place in [one for one in self._blocks if one[0] == server]:
+        for place in [block for block in self._blocks if block[0] == server]:
             del self._blocks[place]
-        for place in [one for one in self._sent_tokens if one[0] == server]:
+        for place in [key for key in self._sent_tokens if key[0] == server]:
             del self._sent_tokens[place]
         _keep(self._restarted, server, now)
 

@@ -326,7 +326,7 @@ class CacheRules(msgspec.Struct, frozen=True, kw_only=True):
             return self.ttl_seconds
         names = (facts.workload, request.model, *facts.models)
         found = (
-            self.ttl_seconds_at[glob] for glob in self.ttl_seconds_at if any(matches_glob(one, glob) for one in names)
+            self.ttl_seconds_at[glob] for glob in self.ttl_seconds_at if any(matches_glob(name, glob) for name in names)
         )
         return next(found, self.ttl_seconds)
 

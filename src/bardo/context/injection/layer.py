@@ -100,7 +100,7 @@ class InjectionLayer:
         if self._action == "block":
             raise Forbidden(f"there are instructions in {_places(findings)}", hint=f"take them out; {_ALLOW}")
         sent = "passed on"
-        sentences = [sentence for one in findings for sentence in one.sentences]
+        sentences = [sentence for finding in findings for sentence in finding.sentences]
         suspects = suspects_of(sentences, every, request.tools, _sources(findings))
         if self._action == "mark":
             sent = "marked as untrusted"
@@ -165,7 +165,7 @@ def _within_bounds(spans: list[Span]) -> tuple[list[Span], int]:
 
 
 def _saw(looked_at: Sequence[Finding], findings: Sequence[Finding], unread: int) -> dict[str, Any]:
-    rules = dict.fromkeys(rule for one in findings for rule in one.rules)
+    rules = dict.fromkeys(rule for finding in findings for rule in finding.rules)
     saw: dict[str, Any] = {
         "spans": len(looked_at),
         "untrusted": sum([not one.span.trusted for one in looked_at]),
@@ -184,11 +184,11 @@ def _saw(looked_at: Sequence[Finding], findings: Sequence[Finding], unread: int)
 
 def _sources(findings: Sequence[Finding]) -> list[str]:
     """Return where instructions stand, in words."""
-    return list(dict.fromkeys(_place(one.span) for one in findings))[:_MOST_NAMED]
+    return list(dict.fromkeys(_place(finding.span) for finding in findings))[:_MOST_NAMED]
 
 
 def _places(findings: Sequence[Finding]) -> str:
-    rules = list(dict.fromkeys(rule for one in findings for rule in one.rules))[:_MOST_NAMED]
+    rules = list(dict.fromkeys(rule for finding in findings for rule in finding.rules))[:_MOST_NAMED]
     return f"{', '.join(_sources(findings))} ({', '.join(rules) or 'several weak signs'})"
 
 

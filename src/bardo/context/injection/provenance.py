@@ -128,7 +128,7 @@ def _quotes(text: str) -> list[tuple[int, int, str]]:
 def _opening() -> re.Pattern[str]:
     """Return the pattern of what opens a quote: a tag, lines that begin with `>`, or the head of a mail."""
     rows = injection_rows().quoted
-    tags, heads = "|".join(sorted(rows.tags)), "|".join(re.escape(one) for one in rows.headers)
+    tags, heads = "|".join(sorted(rows.tags)), "|".join(re.escape(header) for header in rows.headers)
     return re.compile(
         rf"<({tags})(?:\s[^<>]{{0,200}})?>|((?:^>[^\n]*\n?)+)|^(?:{heads})[^\n]*\n", re.IGNORECASE | re.MULTILINE
     )

@@ -240,7 +240,7 @@ def scan(span: Span, weights: WeightsFor = weights_for) -> Steps[Finding]:
     hidden = yield from _paused(find_hidden(_bounded(span.text)))
     visible = hidden.visible if span.trusted else _without_quoted_attacks(hidden.visible)
     found = yield from _matched(visible, trusted=span.trusted)
-    rules = [f"hidden:{sign}" for sign in hidden.rules] + [one.name for one in found.matches]
+    rules = [f"hidden:{sign}" for sign in hidden.rules] + [match.name for match in found.matches]
     weight = found.weight + sum([_SIGNS[sign] for sign in hidden.rules if not span.trusted or sign in _UNTYPED])
     tier: Tier = "words"
     passages = list(found.passages)
@@ -322,7 +322,7 @@ def _matched(text: str, *, trusted: bool) -> Steps[_Found]:
 
 def _passages(flat: str, matches: Iterable[Match]) -> list[str]:
     """Return what stands around matches, joined where they overlap."""
-    places = sorted((max(0, one.start - _BEFORE_MATCH), one.end + _BEHIND_MATCH) for one in matches)
+    places = sorted((max(0, match.start - _BEFORE_MATCH), match.end + _BEHIND_MATCH) for match in matches)
     joined: list[tuple[int, int]] = []
     for start, end in places:
         if joined and start <= joined[-1][1]:
@@ -410,7 +410,7 @@ def _probed(sentences: list[str], weights: WeightsFor) -> Steps[tuple[float, Tie
     for begin in range(0, len(sentences), _SENTENCES):
         if begin:
             yield Pause()
-        values += [words.value(one) for one in sentences[begin : begin + _SENTENCES]]
+        values += [words.value(sentence) for sentence in sentences[begin : begin + _SENTENCES]]
     near = sorted((place for place, value in enumerate(values) if value > -_NEAR), key=lambda place: -values[place])
     tier: Tier = "words"
     if near:

@@ -372,9 +372,9 @@ class MaskedReply:
 
 
 def _with_blocks(response: Response, change: Callable[[Any], Any]) -> Response:
-    others = tuple([_with_blocks(one, change) for one in response.alternatives])
+    others = tuple([_with_blocks(alternative, change) for alternative in response.alternatives])
     return msgspec.structs.replace(
-        response, blocks=tuple([change(one) for one in response.blocks]), alternatives=others
+        response, blocks=tuple([change(block) for block in response.blocks]), alternatives=others
     )
 
 
@@ -443,14 +443,14 @@ class PrivacyLayer:
             placeholders = self._placeholders(detected.pieces, detected.values)
             masked = _changer(placeholders, detected.pieces).request(request)
             reply = MaskedReply(placeholders, typed=request.output_format is not None)
-        values = {one.value: one.entity for one in detected.values}
+        values = {value.value: value.entity for value in detected.values}
         did = f"masked {_number(len(values))}"
         receipt = Receipt(layer=NAME, did=did, saw={"texts": len(detected.pieces), **_counts(values)})
         return Passed(request=masked, receipt=receipt, degraded=_not_searched(skipped), reply=reply)
 
     def _masked_apart(self, request: Request, detected: DetectedValues) -> Request:
         """Return a request for vectors with placeholders that count from 1 in each text: its vector depends on no other text."""
-        by_value = {one.value: one for one in detected.values}
+        by_value = {value.value: value for value in detected.values}
 
         def changer(collector: _Collector) -> TextChanger:
             pieces = {text: detected.pieces[text] for text in collector.texts}
@@ -468,8 +468,8 @@ class PrivacyLayer:
         placeholders = Placeholders()
         for text in texts:
             placeholders.avoid(text, self._labels)
-        for one in values:
-            placeholders.take(one.value, one.label, in_word=one.in_word)
+        for value in values:
+            placeholders.take(value.value, value.label, in_word=value.in_word)
         return placeholders
 
 

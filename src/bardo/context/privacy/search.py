@@ -67,11 +67,11 @@ def find_values(texts: Sequence[str], found: Found) -> Generator[FindPersonalDat
             if text in pieces and is_glued(holes := with_holes(pieces[text]))
         ]
         if not glued:
-            return DetectedValues([one for values in by_text for one in values], pieces)
+            return DetectedValues([value for values in by_text for value in values], pieces)
         more = yield FindPersonalData(tuple(holes for _, holes in glued))
         shown = [(place, _shown(holes, spans, known)) for (place, holes), spans in zip(glued, more, strict=True)]
         if not any(values for _, values in shown):
-            return DetectedValues([one for values in by_text for one in values], pieces)
+            return DetectedValues([value for values in by_text for value in values], pieces)
         for place, values in shown:
             by_text[place] += values
     raise InvalidRequest(
@@ -82,8 +82,8 @@ def find_values(texts: Sequence[str], found: Found) -> Generator[FindPersonalDat
 
 def _values(text: str, spans: Sequence[Span]) -> list[DetectedValue]:
     return [
-        DetectedValue(text[one.start : one.end], one.entity, one.label, in_word(text, one.start, one.end))
-        for one in spans
+        DetectedValue(text[span.start : span.end], span.entity, span.label, in_word(text, span.start, span.end))
+        for span in spans
     ]
 
 

@@ -48,7 +48,7 @@ class Reorder:
         """Put what stays the same first. A conversation whose thinking is bound to its prompt, and whose order is not known, stays."""
         kept = yield from _recall(facts)
         begun = any(message.role == "assistant" for message in request.messages)
-        if begun and kept is None and any(is_bound(one.model) for one in facts.targets):
+        if begun and kept is None and any(is_bound(target.model) for target in facts.targets):
             return self._passed(
                 request, request, [], {"bound": "the model's thinking is valid only behind the same prompt"}
             )

@@ -137,7 +137,7 @@ def _job(fields: JsonObject) -> UpstreamJob:
         state=_state(status),
         tag=text_of(object_at(fields, "metadata"), TAG),
         results=file_paths(places),
-        errors=tuple(text_of(one, "message") or text_of(one, "code") for one in errors),
+        errors=tuple(text_of(error, "message") or text_of(error, "code") for error in errors),
         word=status,
         count=total if isinstance(total, int) and total else None,
         created_at=float(created) if isinstance(created, int | float) else None,

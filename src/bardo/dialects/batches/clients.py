@@ -260,7 +260,7 @@ class BatchFacts(msgspec.Struct, frozen=True, kw_only=True):
 def openai_batch(facts: BatchFacts) -> JsonObject:
     """Return the object that OpenAI's clients read."""
     times = {f"{name}_at": _whole(facts.times.get(name)) for name in _OPENAI_TIMES}
-    problems = [msgspec.to_builtins(one) for one in facts.errors]
+    problems = [msgspec.to_builtins(error) for error in facts.errors]
     done = facts.counts.get("succeeded", 0)
     failed = sum(facts.counts.get(state, 0) for state in ("errored", "expired"))
     return {

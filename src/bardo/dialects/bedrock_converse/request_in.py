@@ -391,7 +391,7 @@ def with_markers(request: Request) -> Request:
     A point marks the block or the function before it. One without such a thing before it stays, and is lost like other blocks.
     """
     tools = _marked(request.tools)
-    messages = tuple([msgspec.structs.replace(one, blocks=_marked(one.blocks)) for one in request.messages])
+    messages = tuple([msgspec.structs.replace(message, blocks=_marked(message.blocks)) for message in request.messages])
     if (tools, messages) == (request.tools, request.messages):
         return request
     return msgspec.structs.replace(request, tools=tools, messages=messages, body=None, body_bytes=b"")

@@ -508,11 +508,11 @@ def _text(pieces: Any) -> str:
 def _write(citations: Sequence[Citation]) -> list[JsonObject]:
     return [
         {
-            "location": {"web": {"url": one.url}},
-            **({"title": one.title} if one.title else {}),
-            **({"sourceContent": [{"text": one.cited_text}]} if one.cited_text else {}),
+            "location": {"web": {"url": citation.url}},
+            **({"title": citation.title} if citation.title else {}),
+            **({"sourceContent": [{"text": citation.cited_text}]} if citation.cited_text else {}),
         }
-        for one in citations
+        for citation in citations
     ]
 
 

@@ -148,11 +148,11 @@ def decode_embedding_request(body: bytes, arrival: Arrival) -> EmbedRequest:
     if len(dimensions) > 1:
         message = "all requests of a batch must ask for the same outputDimensionality"
         raise InvalidRequest(message, param="requests[1].outputDimensionality")
-    words = list(dict.fromkeys(one.task_type for one in items))
-    extra = {name: value for one in items for name, value in (carried_fields(one) or {}).items()}
+    words = list(dict.fromkeys(item.task_type for item in items))
+    extra = {name: value for item in items for name, value in (carried_fields(item) or {}).items()}
     if len(words) > 1 or (words[0] and words[0] not in (*_TASKS, "TASK_TYPE_UNSPECIFIED")):
         extra["taskType"] = words if len(words) > 1 else words[0]
-    if titles := [one.title for one in items if one.title]:
+    if titles := [item.title for item in items if item.title]:
         extra["title"] = titles
     return EmbedRequest(
         model=arrival.model.removeprefix("models/"),

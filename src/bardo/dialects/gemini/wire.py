@@ -379,7 +379,7 @@ def _decode(value: object) -> Citations:
 
 
 def _write(citations: Sequence[Citation]) -> JsonObject:
-    pages = {(one.url, one.title): None for one in citations}
+    pages = {(citation.url, citation.title): None for citation in citations}
     numbers = {page: number for number, page in enumerate(pages)}
     stretches: dict[tuple[int, int, str], list[int]] = {}
     for one in citations:

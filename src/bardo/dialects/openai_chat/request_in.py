@@ -176,11 +176,11 @@ def _details(message: wire.Message) -> list[PlacedDetail]:
     if not text:
         text, name = message.reasoning or "", "reasoning"
     pieces = decode_details(details or ThinkingBlocks().pieces(message.thinking_blocks or ()))
-    readable = [said for one in pieces if (said := one.block.readable)]
+    readable = [said for piece in pieces if (said := piece.block.readable)]
     if not text or readable:
         before = plain_before(text, readable)
         return [PlacedDetail(ReasoningBlock(text=before, format=name)), *pieces] if before else pieces
-    states = tuple(state for one in pieces for state in one.block.opaque)
+    states = tuple(state for piece in pieces for state in piece.block.opaque)
     return [PlacedDetail(ReasoningBlock(text=text, format=pieces[0].block.format if pieces else name, opaque=states))]
 
 
@@ -236,8 +236,8 @@ def _tool_result(message: wire.Message, rest: JsonObject | None, at: str) -> Too
 
 def interleaved(thoughts: Sequence[PlacedDetail], said: Sequence[Block], calls: Sequence[Block]) -> list[Block]:
     """Return the blocks of a message, each stretch of thinking behind as much text and as many calls as it says."""
-    if not any(one.characters or one.calls for one in thoughts):
-        return [*[one.block for one in thoughts], *said, *calls]
+    if not any(thought.characters or thought.calls for thought in thoughts):
+        return [*[thought.block for thought in thoughts], *said, *calls]
     blocks: list[Block] = []
     place = begin = characters = called = 0
     for one in thoughts:

@@ -241,11 +241,11 @@ def _alternatives(top: object) -> list[Entry]:
 
 
 def _write_candidates(entries: Sequence[Entry]) -> JsonObject:
-    chosen = [_candidate(one) for one in entries]
-    alternatives = [one.get("top_logprobs") for one in entries]
+    chosen = [_candidate(entry) for entry in entries]
+    alternatives = [entry.get("top_logprobs") for entry in entries]
     if not any(alternatives):
         return {_CHOSEN: chosen}
-    tops = [{"candidates": list(map(_candidate, _read_entries(one)))} for one in alternatives]
+    tops = [{"candidates": list(map(_candidate, _read_entries(alternative)))} for alternative in alternatives]
     return {_TOP: tops, _CHOSEN: chosen}
 
 
@@ -259,7 +259,7 @@ GEMINI_LOGPROBS = LogprobForm("logprobsResult", "choice", _read_candidates, _wri
 def _read_pieces(value: object) -> Sequence[Entry]:
     """Return one entry for each piece of text: what its tokens are is not said, so that their probabilities count together."""
     pieces = value if isinstance(value, list) else []
-    return [_whole_piece(one) for one in pieces] if all(map(_is_piece, pieces)) else []
+    return [_whole_piece(piece) for piece in pieces] if all(map(_is_piece, pieces)) else []
 
 
 def _is_piece(value: object) -> bool:
@@ -281,7 +281,7 @@ def _whole_piece(piece: JsonObject) -> Entry:
 
 def _write_pieces(entries: Sequence[Entry]) -> list[JsonObject]:
     """Return pieces without the tokens' numbers, which only their model knows."""
-    return [{"text": one["token"], "token_ids": [], "logprobs": [one.get("logprob")]} for one in entries]
+    return [{"text": entry["token"], "token_ids": [], "logprobs": [entry.get("logprob")]} for entry in entries]
 
 
 COHERE_LOGPROBS = LogprobForm("logprobs", "reply", _read_pieces, _write_pieces)

@@ -143,7 +143,7 @@ def _with_words(message: Message, losses: Losses) -> Message:
     if message.role == "assistant" or UnknownBlock not in message.parts:
         return message
     blocks: list[Any] = [_result(one, losses) if isinstance(one, ToolResultBlock) else one for one in message.blocks]
-    if any(_is_foreign(one, losses) for one in blocks):
+    if any(_is_foreign(block, losses) for block in blocks):
         blocks = _in_words(blocks, losses)
     same = all(new is old for new, old in zip(blocks, message.blocks, strict=True))
     return message if same else msgspec.structs.replace(message, blocks=tuple(blocks))
@@ -211,7 +211,7 @@ def with_last_markers(request: Request, name: str, most: int) -> Request:
     remover = _Remover(name, kept)
     tools = tuple([remover.tool(tool) for tool in request.tools])
     return msgspec.structs.replace(
-        request, tools=tools, messages=tuple([remover.message(one) for one in request.messages])
+        request, tools=tools, messages=tuple([remover.message(message) for message in request.messages])
     )
 
 

@@ -193,8 +193,8 @@ def _grounding_tools(grounding: Sequence[JsonObject]) -> ToolCounts:
 def interactions_details(raw: JsonObject) -> UsageDetails | None:
     """Return what `usage` of an interaction counts beside the usual: `grounding_tool_count` has a count for each tool."""
     counts = [one for one in _as_list(raw.get("grounding_tool_count")) if isinstance(one, dict)]
-    searches = sum(token_count(one.get("count")) or 0 for one in counts if one.get("type") == "google_search")
-    others = sum(token_count(one.get("count")) or 0 for one in counts if one.get("type") != "google_search")
+    searches = sum(token_count(count.get("count")) or 0 for count in counts if count.get("type") == "google_search")
+    others = sum(token_count(count.get("count")) or 0 for count in counts if count.get("type") != "google_search")
     return _reported(UsageDetails(searches=searches or None, unpriced_tools=others or None))
 
 

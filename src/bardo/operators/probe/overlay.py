@@ -29,7 +29,7 @@ def overlay_row(
     """Return the row as a table, or None if nothing was decided. `note` says where the evidence is."""
     owner = known.endpoint.owner or known.target.provider
     form = _best_form(known, decision)
-    said = _facts(known, {one.setting: one for one in decision.verdicts if one.form == form}, decision)
+    said = _facts(known, {verdict.setting: verdict for verdict in decision.verdicts if verdict.form == form}, decision)
     if not said:
         return None
     named = {} if form == known.form.name else {"form": form}
@@ -43,9 +43,9 @@ def overlay_row(
 def _best_form(known: ResolvedFacts, decision: Decision) -> str:
     """Return the form of which the model honours most settings; of several, the one in use."""
     honoured = Counter({known.form.name: 0})
-    honoured.update(one.form for one in decision.verdicts if one.verdict == "honours")
+    honoured.update(verdict.form for verdict in decision.verdicts if verdict.verdict == "honours")
     most = max(honoured.values())
-    tried = {one.form for one in decision.verdicts}
+    tried = {verdict.form for verdict in decision.verdicts}
     return next((form for form, count in honoured.items() if count == most and form in tried), known.form.name)
 
 

@@ -135,7 +135,7 @@ class Accounts:
             raise Unauthorized(f"the request has more than {_MOST_KEYS} different keys", hint="send one")
         if self._store is not None and any(map(self._registry.may_be_new, keys)):
             await self._look_for_new_keys()
-        own = [one for one in keys if self._registry.find(one) is not None]
+        own = [key for key in keys if self._registry.find(key) is not None]
         if len(own) > 1:
             hint = (
                 "send one of them, in one place: `Authorization`, `x-api-key`, `x-goog-api-key`, `api-key` or `?key=`"

@@ -487,8 +487,8 @@ class Admissions:
             if not spent:
                 return
         name, limit = spent[0]
-        for one in calls:
-            one.call.cut(overrun(name, limit, seconds_of_budget(name, now), account_id))
+        for call in calls:
+            call.call.cut(overrun(name, limit, seconds_of_budget(name, now), account_id))
 
     def _changes(self, now: float) -> list[Lease]:
         self._forget_stored()

@@ -164,10 +164,10 @@ class DaySpending:
                 self._reader = LogReader(self._path)
             groups = self._reader.costs(("key", "subsystem", "provider"), since=float(day * SECONDS_PER_DAY))
         return {
-            SpendKey(*(str(one.of[name]) for name in ("key", "subsystem", "provider"))): one.sums.cost_nanos
-            + one.sums.partial_nanos
-            for one in groups
-            if one.of["subsystem"]
+            SpendKey(*(str(group.of[name]) for name in ("key", "subsystem", "provider"))): group.sums.cost_nanos
+            + group.sums.partial_nanos
+            for group in groups
+            if group.of["subsystem"]
         }
 
 

@@ -98,7 +98,7 @@ def demand_of(limits: KeyLimits, facts: CallFacts) -> Demand:
 
 def tokens_of(row: LogRow) -> int | None:
     """Return the tokens of a call, with those of attempts that failed on the way, or None if they were not counted."""
-    tried = sum((one.input_tokens or 0) + (one.output_tokens or 0) for one in row.attempt_records)
+    tried = sum((record.input_tokens or 0) + (record.output_tokens or 0) for record in row.attempt_records)
     if not tried and row.input_tokens is None and row.output_tokens is None:
         return 0 if _took_nothing(row) else None
     return max(tried, (row.input_tokens or 0) + (row.output_tokens or 0))

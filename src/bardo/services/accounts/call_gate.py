@@ -111,9 +111,9 @@ class CallGate:
             return placement
         now = self._clock()
         targets = tuple(
-            one
-            for one in placement.targets
-            if estimate(self._prices.price(one.provider, one.model, now), 1, 1) is not None
+            target
+            for target in placement.targets
+            if estimate(self._prices.price(target.provider, target.model, now), 1, 1) is not None
         )
         if len(targets) == len(placement.targets):
             return placement
@@ -121,7 +121,7 @@ class CallGate:
             message = f"the key has a budget, and what {asked[:200]!r} costs is not known"
             hint = 'ask a model with a price, give its price under [[prices]], or set unknown_cost = "estimate" under [budgets]'
             raise Forbidden(message, hint=hint)
-        dropped = [one for one in placement.targets if one not in targets]
+        dropped = [target for target in placement.targets if target not in targets]
         lost = tuple(Degradation("model", asked=name, why=WITHOUT_PRICE) for name in target_names(dropped))
         return msgspec.structs.replace(placement, targets=targets, skipped=(*placement.skipped, *lost))
 
@@ -159,7 +159,7 @@ def permitted(account: Account, asked: str, placement: Placement) -> Placement:
     if not targets:
         hint = f"it may ask: {', '.join(account.models)}"
         raise Forbidden(f"the key may not ask {asked[:200]!r}", hint=hint)
-    dropped = [one for one in placement.targets if one not in targets]
+    dropped = [target for target in placement.targets if target not in targets]
     lost = tuple(Degradation("model", asked=name, why=WHY) for name in target_names(dropped))
     return msgspec.structs.replace(placement, targets=targets, skipped=(*placement.skipped, *lost))
 

@@ -217,8 +217,8 @@ def _account(text: str) -> Account:
 
 
 def _find(accounts: Sequence[Account], name: str) -> Account:
-    exact = [one for one in accounts if one.id == name] or [one for one in accounts if one.name == name]
-    found = exact or [one for one in accounts if len(name) >= 4 and one.id.startswith(name)]
+    exact = [account for account in accounts if account.id == name] or [one for one in accounts if one.name == name]
+    found = exact or [account for account in accounts if len(name) >= 4 and account.id.startswith(name)]
     if len(found) != 1:
         said = "no key is" if not found else f"{len(found)} keys are"
         raise InvalidRequest(f"{said} called {name[:80]!r}", hint="name its id, as `bardo keys list` shows it")

@@ -182,13 +182,13 @@ class KeyUsage(msgspec.Struct, frozen=True, kw_only=True):
             "limits": {name: self._limit(name, limit) for name, limit in own.limits.named() if limit is not None},
             "today": _sums(self.today, self.reserved("usd_per_day")),
             "this_month": _sums(self.models, self.reserved("usd_per_month")),
-            "by_model": [_model(one) for one in self.models],
+            "by_model": [_model(model) for model in self.models],
         }
 
     def reserved(self, name: LimitName) -> int:
         """Return what of a budget is held for calls that run, and what ended calls of unknown cost count as; the log knows the rest."""
         models = self.today if name == "usd_per_day" else self.models
-        return max(0, self.used.total(name, self.now) - sum(one.charged for one in models))
+        return max(0, self.used.total(name, self.now) - sum(model.charged for model in models))
 
     def _limit(self, name: LimitName, limit: int) -> dict[str, Any]:
         if name == "usd_per_session":
@@ -223,20 +223,20 @@ class UsageReader:
         if self._store is not None and (self._has_log or account.limited):
             used = self._store.used(account.id, now)
         else:
-            used = LeasedUsage({}, sum(one.charged for one in of_today), sum(one.charged for one in models))
+            used = LeasedUsage({}, sum(one.charged for one in of_today), sum(model.charged for model in models))
         return KeyUsage(account=account, now=now, used=used, today=of_today, models=models)
 
 
 def _sums(models: Sequence[ModelUsage], reserved: int) -> dict[str, Any]:
-    calls, known = sum(one.calls for one in models), sum(one.cost_known for one in models)
+    calls, known = sum(model.calls for model in models), sum(model.cost_known for model in models)
     return {
         "calls": calls,
-        "failed": sum(one.failed for one in models),
-        "input_tokens": sum(one.input_tokens for one in models),
-        "output_tokens": sum(one.output_tokens for one in models),
-        "spent_usd": sum(one.charged for one in models) / NANOS,
-        "cost_usd": sum(one.nanos for one in models) / NANOS,
-        "estimated_usd": sum(one.estimated_nanos for one in models) / NANOS,
+        "failed": sum(model.failed for model in models),
+        "input_tokens": sum(model.input_tokens for model in models),
+        "output_tokens": sum(model.output_tokens for model in models),
+        "spent_usd": sum(model.charged for model in models) / NANOS,
+        "cost_usd": sum(model.nanos for model in models) / NANOS,
+        "estimated_usd": sum(model.estimated_nanos for model in models) / NANOS,
         "reserved_usd": reserved / NANOS,
         "calls_of_unknown_cost": calls - known,
     }

@@ -205,7 +205,7 @@ class CallRouting:
         Raises Unsupported and Unavailable where there is nobody.
         """
         candidates: Candidates = await self.index() if targets is None else self.named(targets)
-        providers = {one.id: one for one in self._directory.providers}
+        providers = {provider.id: provider for provider in self._directory.providers}
         if discounts and self.strategy != "order":
             candidates = WarmCandidates(candidates, discounts)
         learned = None
@@ -233,7 +233,7 @@ class CallRouting:
         await self._directory.discover()
         self._making = self._making or asyncio.Lock()
         async with self._making:
-            made = {one.id: await self._of(one) for one in self._directory.providers}
+            made = {provider.id: await self._of(provider) for provider in self._directory.providers}
             now = self._watch()
             mark = (*self.health.mark(now), self.health.balances.revision, int(self._clock() // _DAY))
             if made != self._made or self._health_mark != mark:
@@ -263,7 +263,7 @@ class CallRouting:
         """
         provider, model = candidate.provider, candidate.model
         if self.health.balances.is_spent(provider, _DIEM, self._clock()):
-            left = tuple(one for one in candidate.payments if one != _DIEM)
+            left = tuple(payment for payment in candidate.payments if payment != _DIEM)
             candidate = msgspec.structs.replace(candidate, payments=left)
         places = self._places.get(provider, (provider,))
         latency = min((one for place in places if (one := self.health.p90_ms(place, model)) is not None), default=None)
@@ -290,7 +290,7 @@ class WarmCandidates:
         }
 
     def __iter__(self) -> Iterator[Candidate]:
-        return (self._warm.get((one.provider, one.model), one) for one in self._candidates)
+        return (self._warm.get((candidate.provider, candidate.model), candidate) for candidate in self._candidates)
 
     def search(self, intent: Intent, conditions: Conditions = NO_CONDITIONS) -> Iterator[tuple[RankedCandidate, ...]]:
         """Yield the groups of `candidates`, and with them those that would not have been the best without the discount."""

@@ -321,7 +321,7 @@ class ProviderDirectory:
 
     def _has_provider(self, model: str) -> bool:
         """Whether a name like a workload's is a model of somebody's: of a provider so called, or of one that lists it."""
-        return any(one.lists(model) or one.id == PREFIX.rstrip("/") for one in self._providers)
+        return any(provider.lists(model) or provider.id == PREFIX.rstrip("/") for provider in self._providers)
 
     def _forget(self) -> None:
         """Forget what followed from the providers, which have changed."""

@@ -138,7 +138,7 @@ def _provider(
     context: ReportContext, provider: Provider, called: Mapping[str, list[str]], now: float, at: float
 ) -> ProviderHealth:
     balances = context.health.balances.of(provider.id, at)
-    servers = [_server(context, one, sorted(called.get(one.place, ())), now, at) for one in provider.servers]
+    servers = [_server(context, server, sorted(called.get(server.place, ())), now, at) for server in provider.servers]
     if len(servers) == 1:
         only = servers[0]
         return ProviderHealth(
@@ -149,7 +149,7 @@ def _provider(
             balances=balances,
             caches=only.caches,
         )
-    best = min((one.connection for one in servers), key=lambda one: _BEST_FIRST.index(one.state))
+    best = min((server.connection for server in servers), key=lambda one: _BEST_FIRST.index(one.state))
     return ProviderHealth(provider=provider.id, connection=best, balances=balances, servers=tuple(servers))
 
 

@@ -54,9 +54,9 @@ async def list_models_of(
         return await list_models(provider, transport, keyring, deadlines)
     asked = (list_models(server, transport, keyring, deadlines) for server in servers)
     answers = await asyncio.gather(*asked, return_exceptions=True)
-    lists = [one for one in answers if isinstance(one, tuple)]
+    lists = [answer for answer in answers if isinstance(answer, tuple)]
     if not lists:
-        raise next(one for one in answers if isinstance(one, BaseException))
+        raise next(answer for answer in answers if isinstance(answer, BaseException))
     return tuple(dict.fromkeys(name for one in lists for name in one))
 
 

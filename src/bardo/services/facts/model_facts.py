@@ -288,12 +288,12 @@ class ModelFacts:
     def _of_caller(self, target: Target, view: _CallersView) -> TargetFacts:
         """Return the facts about a target, with what earlier calls of one caller taught of it."""
         place = place_name(target)
-        lessons = [one for one in view.lessons if _is_at(one, place)]
+        lessons = [lesson for lesson in view.lessons if _is_at(lesson, place)]
         starts = {off: seen for at, off, seen in view.starts if at == place}
         common = self.of(target)
         if not lessons and not starts:
             return common
-        thinking = [one.fact.layer for one in reversed(lessons) if isinstance(one, RefusedThinking)]
+        thinking = [lesson.fact.layer for lesson in reversed(lessons) if isinstance(lesson, RefusedThinking)]
         own = sum(layer.name == "operator" for layer in common.layers)
         layers = (*common.layers[:own], *thinking[:1], *common.layers[own:])
         return msgspec.structs.replace(
@@ -302,9 +302,9 @@ class ModelFacts:
             layers=layers,
             seen_start=starts.get(False) or common.seen_start,
             seen_start_off=starts.get(True) or common.seen_start_off,
-            refused_forms=frozenset(one.form for one in lessons if isinstance(one, RefusedForm)),
-            missing=any(isinstance(one, MissingEndpoint) for one in lessons),
-            refused_fields=tuple([one.field for one in lessons if isinstance(one, RejectedField)]),
+            refused_forms=frozenset(lesson.form for lesson in lessons if isinstance(lesson, RefusedForm)),
+            missing=any(isinstance(lesson, MissingEndpoint) for lesson in lessons),
+            refused_fields=tuple([lesson.field for lesson in lessons if isinstance(lesson, RejectedField)]),
         )
 
     def of(self, target: Target, *, asks: bool = True) -> TargetFacts:

@@ -43,7 +43,7 @@ async def listed_models(directory: ProviderDirectory, *, seconds: float | None =
         with contextlib.suppress(UnknownModel):
             models[name] = await _alias_info(directory, name)
     routes = directory.workloads if models else ()
-    return [*models.values(), *(_workload_info(one.model_name, one) for one in routes)]
+    return [*models.values(), *(_workload_info(route.model_name, route) for route in routes)]
 
 
 async def with_claude_names(directory: ProviderDirectory, models: Sequence[ModelInfo]) -> list[ModelInfo]:
@@ -52,9 +52,9 @@ async def with_claude_names(directory: ProviderDirectory, models: Sequence[Model
     That is its own name, an alias of the operator's, or its name behind `anthropic/`. A model for which none of these is free has its own
     name alone.
     """
-    shown = [one for one in models if one.id.startswith(picker().begins)]
-    others = [one for one in models if not one.id.startswith(picker().begins)]
-    taken, named = {one.id for one in models}, {(one.provider, one.model) for one in shown}
+    shown = [model for model in models if model.id.startswith(picker().begins)]
+    others = [model for model in models if not model.id.startswith(picker().begins)]
+    taken, named = {model.id for model in models}, {(one.provider, one.model) for one in shown}
     async for one in in_slices(others):
         if "generate" not in one.operations or (not one.route and (one.provider, one.model) in named):
             continue

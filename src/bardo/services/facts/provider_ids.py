@@ -179,13 +179,13 @@ def _ids_in(raw: bytes) -> Iterator[KeptId]:
                 if row is not None and kinds.isdisjoint(row.common) and not (row.outermost and path):
                     yield from _ids_at_field(row, inner, below)
                 waiting.append((below, inner, instructs or plain_name(name) in _INSTRUCTIONS))
-            if any(plain_name(one) == "itemreference" for one in kinds):
+            if any(plain_name(kind) == "itemreference" for kind in kinds):
                 yield from (KeptId(one, "Item", f"{path}.id") for name, one in value if _is_id_field(name, one))
         elif isinstance(value, list):
             waiting += [(f"{path}[{place}]", inner, instructs) for place, inner in enumerate(value)]
         elif instructs and isinstance(value, str) and value.strip().lower().startswith(rows.instructions.begins):
             texts = (one.strip() for one in value.split(rows.instructions.separator))
-            yield from (KeptId(one, rows.instructions.what, path) for one in texts if one)
+            yield from (KeptId(text, rows.instructions.what, path) for text in texts if text)
 
 
 class _Pairs(list[tuple[str, Any]]):

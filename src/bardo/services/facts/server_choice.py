@@ -85,7 +85,7 @@ class ServerChoice:
         servers = provider.servers
         if len(servers) == 1:
             return list(servers)
-        names = [one.place for one in servers]
+        names = [server.place for server in servers]
         loads = [self._health.in_flight(name) for name in names]
         if head:
             order = bounded(ranked(head, names), loads)
@@ -114,7 +114,7 @@ def idle_servers(targets: Sequence[Target], request: Request, *, every: bool = F
 def ranked(key: bytes, servers: Sequence[str]) -> list[int]:
     """Return the places of `servers` in the order in which they take a key: the same in every process."""
     seed = int.from_bytes(blake2b(key, digest_size=8).digest(), "little")
-    weights = [_mixed(seed ^ _number(one)) for one in servers]
+    weights = [_mixed(seed ^ _number(server)) for server in servers]
     return sorted(range(len(servers)), key=weights.__getitem__)
 
 

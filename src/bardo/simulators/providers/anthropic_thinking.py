@@ -161,7 +161,7 @@ def _prefix(body: Fields, messages: Sequence[Fields]) -> dict[str, object]:
     return {
         "system": marks.fingerprint(_blocks(body.get("system"))),
         "tools": marks.fingerprint([without(tool, ["cache_control"]) for tool in rows(body.get("tools"))]),
-        "messages": [marks.fingerprint([one.get("role"), _blocks(one.get("content"))]) for one in messages],
+        "messages": [marks.fingerprint([message.get("role"), _blocks(message.get("content"))]) for message in messages],
     }
 
 

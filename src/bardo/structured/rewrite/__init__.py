@@ -343,7 +343,7 @@ def _union(valid: list[RewrittenPart], titles: Schema, place: Place) -> Rewritte
     inverse = arms([(one.schema, one.inverse) for one in valid], place.rewriting.definitions)
     if not place.subset.nullable or {"type": "null"} not in schemas:
         return RewrittenPart({**titles, "anyOf": schemas}, inverse)
-    others = [one for one in schemas if one != {"type": "null"}]
+    others = [schema for schema in schemas if schema != {"type": "null"}]
     place.note("null_as_nullable", "lossless", "null is written as nullable")
     if not others:
         return RewrittenPart({**titles, "type": "null"})

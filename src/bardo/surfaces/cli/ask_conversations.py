@@ -31,7 +31,7 @@ class Conversation(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def questions(self) -> int:
         """How many questions were asked."""
-        return sum(one.role == "user" for one in self.messages)
+        return sum(message.role == "user" for message in self.messages)
 
 
 class ConversationUnusable(OperatorError):

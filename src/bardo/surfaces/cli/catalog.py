@@ -211,7 +211,7 @@ def _show(outcome: Outcome, *, dry: bool) -> None:
         fix = "; to take it over all the same: --accept" if outcome.refused else ""
         print_stderr(f"{outcome.provider}: {outcome.problem}; {kept}{fix}")
     elif outcome.listing is not None:
-        priced = sum(one.price is not None for one in outcome.listing.models.values())
+        priced = sum(model.price is not None for model in outcome.listing.models.values())
         done = "would change" if dry else "changed"
         print_stderr(
             f"{outcome.provider}: {len(outcome.listing.models):,} models, {priced:,} with prices; {len(found):,} {done}"

@@ -367,8 +367,8 @@ def _lessons(settings: Settings) -> list[Finding]:
         return []
     fix = "DELETE /v1/bardo/lessons, or the panel’s page Health, forgets it; SIGHUP forgets all"
     told = [
-        Finding(area="lessons", status="warning", found=lesson_text(one, report.at), fix=fix)
-        for one in report.lessons[:_MOST_LESSONS]
+        Finding(area="lessons", status="warning", found=lesson_text(lesson, report.at), fix=fix)
+        for lesson in report.lessons[:_MOST_LESSONS]
     ]
     more = len(report.lessons) - len(told)
     found = (

@@ -52,7 +52,7 @@ def show_one(name: Name, as_json: AsJson = False, config: Config = None) -> None
         show_json(found)
         return
     for message in found.messages:
-        thought = sum(len(one.readable) for one in message.blocks if isinstance(one, ReasoningBlock))
+        thought = sum(len(block.readable) for block in message.blocks if isinstance(block, ReasoningBlock))
         note = f" (after {thought:,} characters of thinking)" if thought else ""
         show_text(f"{message.role}{note}:\n{message.paragraphs}\n")
 

@@ -132,7 +132,7 @@ def list_keys(config: Config = None, as_json: AsJson = False) -> None:
     with _store(config) as (store, _):
         accounts = [known.account for known in store.load()[1]]
     if as_json:
-        show_json({"keys": [account_fields(one, now) for one in accounts]})
+        show_json({"keys": [account_fields(account, now) for account in accounts]})
         return
     if not accounts:
         print_stderr("no keys: make one with `bardo keys create NAME`")
@@ -143,7 +143,7 @@ def list_keys(config: Config = None, as_json: AsJson = False) -> None:
     show(
         table(
             [Column(head, wrap=head in ("models", "limits", "tags"), keep=head in ("id", "name")) for head in heads],
-            [_row(one, now) for one in accounts],
+            [_row(account, now) for account in accounts],
         )
     )
 
@@ -218,7 +218,7 @@ def _named_limits(
     requests: int | None, tokens: int | None, concurrency: int | None, *budgets: str | None
 ) -> dict[str, Any]:
     """Return the limits that were named."""
-    money = [None if one is None else nanos_of_usd(one) for one in budgets]
+    money = [None if budget is None else nanos_of_usd(budget) for budget in budgets]
     named = zip(_NAMES, (requests, tokens, concurrency, *money), strict=True)
     return {name: value for name, value in named if value is not None}
 

@@ -121,18 +121,18 @@ async def _find_models(config: Path | None, only: str) -> tuple[list[ListedModel
     settings, keyring = load_settings(config), Keyring()
     warn_of_secrets(settings)
     async with open_directory(settings, keyring) as directory:
-        if only and all(one.id != only for one in directory.providers):
+        if only and all(provider.id != only for provider in directory.providers):
             # A server on this machine may be found when the lists are asked for.
             await directory.models(seconds=LISTING_SECONDS)
-            if all(one.id != only for one in directory.providers):
-                ids = ", ".join(one.id for one in directory.providers) or "none"
+            if all(provider.id != only for provider in directory.providers):
+                ids = ", ".join(provider.id for provider in directory.providers) or "none"
                 provider_named(only, directory.providers, param="--provider")
                 raise InvalidRequest(
                     f"no provider here is called {only!r}", hint=f"configured: {ids}", param="--provider"
                 )
         listed = await listed_models(directory, seconds=LISTING_SECONDS)
         facts = ModelFacts(settings.models)
-        by_id = {one.id: one for one in directory.providers}
+        by_id = {provider.id: provider for provider in directory.providers}
         served = [info for info in listed if info.route != "workload"]
         prices = PriceBook(settings.prices)
         found = [_listed_model(info, by_id[info.provider], facts, keyring, prices) for info in served]

@@ -71,7 +71,7 @@ def progress_line(audit: Audit) -> str:
 def verdict_rows(audit: Audit) -> list[tuple[str, str, str, str]]:
     """Return each setting with its form, its verdict and why, and its medians."""
     verdicts = audit.decision.verdicts if audit.decision is not None else ()
-    return [(one.setting, one.form, one.verdict, _evidence(one)) for one in verdicts]
+    return [(verdict.setting, verdict.form, verdict.verdict, _evidence(verdict)) for verdict in verdicts]
 
 
 def audit_json(audit: Audit, *, audit_file: str, row_file: str) -> dict[str, Any]:

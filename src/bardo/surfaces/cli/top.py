@@ -268,8 +268,8 @@ def _load_log(view: TopView, settings: Settings) -> float | None:
             groups = reader.costs((), since=today)
     except BardoError:
         return None
-    view.today_estimated = any(one.sums.estimated_nanos for one in groups)
-    return sum(usd(one.sums.cost_nanos) for one in groups)
+    view.today_estimated = any(group.sums.estimated_nanos for group in groups)
+    return sum(usd(group.sums.cost_nanos) for group in groups)
 
 
 class _Top:

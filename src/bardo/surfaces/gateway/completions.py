@@ -29,7 +29,7 @@ async def complete(context: GatewayContext, route: Route, scope: Scope, receive:
     """Answer a request for completions. Raises BardoError where none begins."""
     body = await context.body(scope, receive)
     asked = await run_by_size(size_of_body(body), lambda: decode_completion(body))
-    requests = tuple(with_headers(one, scope) for one in asked.requests)
+    requests = tuple(with_headers(request, scope) for request in asked.requests)
     asked = msgspec.structs.replace(asked, requests=requests)
     caller, draining = caller_of(scope), context.draining(answer)
     if asked.stream:

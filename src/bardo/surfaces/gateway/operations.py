@@ -69,7 +69,7 @@ async def models_for(context: GatewayContext, scope: Scope) -> list[ModelInfo]:
     account = caller_of(scope).account
     if account is None or not account.models:
         return models
-    return [one for one in models if account.may_ask(one.id, f"{one.provider}/{one.model or one.id}")]
+    return [model for model in models if account.may_ask(model.id, f"{model.provider}/{model.model or model.id}")]
 
 
 async def check_may_ask(context: GatewayContext, scope: Scope, name: str) -> None:

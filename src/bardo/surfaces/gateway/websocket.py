@@ -125,7 +125,7 @@ class _Memory:
             while at is not None and at not in turns:
                 turns.add(at)
                 at = at.before
-        return [one.items for one in turns if one.items]
+        return [turn.items for turn in turns if turn.items]
 
     def forget_oldest(self) -> None:
         """Forget the response that was remembered first."""

@@ -131,12 +131,12 @@ class RoutePlanner:
         else:
             self._check_lists()
             self._index = self._index or CandidateIndex(
-                self.candidate(Target(provider=one, model=model))
-                for one in self.providers
-                for model in chat_models(one)
+                self.candidate(Target(provider=provider, model=model))
+                for provider in self.providers
+                for model in chat_models(provider)
             )
             candidates = self._index
-        by_id = {one.id: one for one in providers}
+        by_id = {provider.id: provider for provider in providers}
         routed = route(request, candidates, by_id, strategy=self._settings.strategy, most=_MOST_SHOWN)
         check_contradiction(needs, routed.decision)
         routed = msgspec.structs.replace(routed, record=record_of(routed.record, needs, steps))
@@ -145,7 +145,7 @@ class RoutePlanner:
     def _check_lists(self) -> None:
         """Raise Unsupported where no provider's models are known: here no server is asked for its list."""
         if self.providers and not any(map(chat_models, self.providers)):
-            ids = ", ".join(one.id for one in self.providers)
+            ids = ", ".join(provider.id for provider in self.providers)
             hint = (
                 'ask for their lists with --lists, write models = ["..."] at a provider in bardo.toml, or name a model'
             )

@@ -215,8 +215,8 @@ def _description(columns: Sequence[Column], write: Callable[[float], str]) -> st
     if not columns:
         return "No data."
     most = max(columns, key=lambda one: math.fsum(one.amounts))
-    whole = math.fsum(amount for one in columns for amount in one.amounts)
-    unknown = sum(one.unknown for one in columns)
+    whole = math.fsum(amount for column in columns for amount in column.amounts)
+    unknown = sum(column.unknown for column in columns)
     besides = f" {unknown:,} more calls have an unknown cost." if unknown else ""
     return (
         f"{len(columns)} bars, {write(whole)} in total. The largest is {most.label} with {write(math.fsum(most.amounts))}.{besides} "

@@ -91,7 +91,7 @@ def group_table(
         name="costs",
         caption=f"Calls by {by}, {period.words}",
         heads=(Head(by, wrap=by != "day"), *_HEADS, Head("", wrap=True)),
-        rows=tuple((_name_cell(by, one, names), *_cells(one)) for one in records),
+        rows=tuple((_name_cell(by, record, names), *_cells(record)) for record in records),
         foot=("total", *_foot(whole)),
         empty=f"No calls {period.words}.",
     )

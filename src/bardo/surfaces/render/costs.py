@@ -112,7 +112,7 @@ def costs_csv(records: Sequence[dict[str, Any]], columns: Sequence[str]) -> str:
     writer.writerow(columns)
     for record in records:
         cells = [record[name] for name in columns]
-        writer.writerow([table_cell(one) if isinstance(one, str) else one for one in cells])
+        writer.writerow([table_cell(cell) if isinstance(cell, str) else cell for cell in cells])
     return text.getvalue()
 
 
@@ -202,7 +202,7 @@ def costs_table(records: Sequence[dict[str, Any]], by: Sequence[Dimension]) -> T
         "difference": 5,
     }
     columns = (*_common_columns(by), *(Column(head, right=True, drop=drop) for head, drop in heads.items()), Column(""))
-    return table(columns, ((*_common_cells(one, by), *_cells(one)) for one in records))
+    return table(columns, ((*_common_cells(record, by), *_cells(record)) for record in records))
 
 
 def caches_table(records: Sequence[dict[str, Any]], by: Sequence[Dimension]) -> TextTable:
@@ -219,7 +219,7 @@ def caches_table(records: Sequence[dict[str, Any]], by: Sequence[Dimension]) -> 
 def causes_table(records: Sequence[dict[str, Any]], by: Sequence[Dimension]) -> TextTable:
     """Return the cost of each cause in each group."""
     columns = (*_common_columns(by), Column(CAUSE), Column("cost", right=True), Column(""))
-    return table(columns, ((*_common_cells(one, by), *_cause_cells(one)) for one in records))
+    return table(columns, ((*_common_cells(record, by), *_cause_cells(record)) for record in records))
 
 
 def _common_columns(by: Sequence[Dimension]) -> tuple[Column, ...]:

@@ -44,7 +44,7 @@ def explanation_sections(explanation: Explanation) -> Iterator[Section]:
         yield Section(heading="profile", facts=applied)
     yield _thinking(explanation)
     yield Section(heading="request", text=_request(explanation))
-    sources = tuple((one.path, one.layer, one.reason) for one in explanation.fields)
+    sources = tuple((field.path, field.layer, field.reason) for field in explanation.fields)
     yield Section(heading="where each field comes from", rows=sources)
     if explanation.structured is not None:
         yield Section(heading="answer in a schema", facts=tuple(_answer(explanation.structured)))

@@ -143,7 +143,7 @@ class TopCalls:
         """Return the US dollars and the tokens of the calls that ended in the last minute."""
         while self._costs and self._costs[0][0] < now - _MINUTE:
             self._costs.popleft()
-        return sum(one[1] for one in self._costs), sum(one[2] for one in self._costs)
+        return sum(cost[1] for cost in self._costs), sum(cost[2] for cost in self._costs)
 
     def _is_resumed(self, published: PublishedEvent) -> bool:
         """Whether a call that was thought to have ended goes on."""

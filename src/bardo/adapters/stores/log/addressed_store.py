@@ -48,7 +48,7 @@ class RollupWriter:
         if self._order is None:
             connection.exec_driver_sql(self._text, values)
         else:
-            connection.exec_driver_sql(self._text, [tuple([one[name] for name in self._order]) for one in values])
+            connection.exec_driver_sql(self._text, [tuple([row[name] for name in self._order]) for row in values])
 
 
 def _added(name: str, further: ColumnElement[Any]) -> ColumnElement[Any]:

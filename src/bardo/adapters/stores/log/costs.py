@@ -160,7 +160,7 @@ def cache_totals(connection: Connection, *, since: float | None, key: str | None
     counts = {(provider, model, key_id): calls for provider, model, key_id, calls in connection.execute(query)}
     reasons = _reasons(connection, [*_conditions(since, key), _CHANGING]) if counts else {}
     groups = cost_groups(connection, ("provider", "model", "key"), since=since, until=None, of_key=key)
-    found = [_of_sums(one, counts, reasons) for one in groups]
+    found = [_of_sums(group, counts, reasons) for group in groups]
     return sorted(found, key=lambda one: -1 if one.input_tokens is None else one.input_tokens, reverse=True)
 
 

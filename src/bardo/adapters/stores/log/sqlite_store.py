@@ -69,7 +69,7 @@ class SqliteLogStore:
         with self._transaction():
             self._insert(rows)
             values = [column_values(key, sums) for key, sums in roll_up(rows).items()]
-            self._connection.executemany(_upsert(), [tuple(one.values()) for one in values])
+            self._connection.executemany(_upsert(), [tuple(row.values()) for row in values])
 
     def stored(self, request_ids: Sequence[str]) -> frozenset[str]:
         """Return which of these calls have a row. Raises StoreUnavailable."""

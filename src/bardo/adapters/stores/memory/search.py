@@ -184,7 +184,7 @@ def conditions(
     if selection.id is not None:
         found.append(or_(_column.id == _plain(selection.id), _column.request_id == _plain(selection.id)))
     if selection.session is not None:
-        found.append(_column.session.in_([_plain(one) for one in sessions]))
+        found.append(_column.session.in_([_plain(session) for session in sessions]))
     if selection.since is not None:
         found.append(_column.started_at >= selection.since)
     if selection.before is not None:

@@ -175,7 +175,7 @@ def check(new: Listing, old: Listing | None, *, accept: bool = False) -> Checked
         return CheckedListing(refused="it lists no model")
     if accept:
         return CheckedListing(listing=new)
-    priced = sum(one.price is not None for one in new.models.values())
+    priced = sum(model.price is not None for model in new.models.values())
     if new.odd > MOST_MOVED * (priced + new.odd):
         return CheckedListing(refused=f"{new.odd:,} of its prices cannot be meant")
     if old is None:

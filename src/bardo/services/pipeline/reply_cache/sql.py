@@ -165,7 +165,7 @@ class SqlReplies:
             )
             labels = {f"m{name}" for name in names_of(entry)} | {f"t{tag}" for tag in entry.tags}
             if labels:
-                connection.execute(_LABEL, [{"number": number, "label": _text(one)} for one in sorted(labels)])
+                connection.execute(_LABEL, [{"number": number, "label": _text(label)} for label in sorted(labels)])
             connection.execute(_ADD, {"tenant": tenant, "entries": 1, "bytes": entry.size})
             _shrink(connection, tenant, bounds.tenant_entries, bounds.tenant_bytes)
             _shrink(connection, None, bounds.entries, bounds.bytes)

@@ -260,7 +260,7 @@ async def _list_page(panel: Panel, request: PanelRequest, which: str, words: Seq
         return providers_table(shown, configured, examples, addresses=request.viewer.operator), pager
     account = None if request.viewer.operator else request.viewer.account
     names = model_names(configured, services.facts, account)
-    names = [one for one in names if has_words(f"{one.provider.id}/{one.model}", words)]
+    names = [name for name in names if has_words(f"{name.provider.id}/{name.model}", words)]
     page, pager = paged(names, _PATH, query)
     targets = [Target(provider=one.provider, model=one.model) for one in page]
     known, asked_by = await _model_entries(panel, targets), await names_to_ask(services.directory, targets)

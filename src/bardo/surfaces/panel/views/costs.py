@@ -152,7 +152,7 @@ def groups_chart(groups: Sequence[CostGroup], by: str, period: Period, names: Ma
     title = f"Cost by {by}, {period.words}"
     if by == "day":
         return _by_day(
-            {int(one.of["day"]): {"": one.sums.cost_nanos} for one in groups},
+            {int(group.of["day"]): {"": group.sums.cost_nanos} for group in groups},
             unknown_by_day(groups),
             [""],
             title,
@@ -162,17 +162,17 @@ def groups_chart(groups: Sequence[CostGroup], by: str, period: Period, names: Ma
     if by == CAUSE:
         records = cause_records(groups)
         rows = [
-            Column(name_text(CAUSE, one[CAUSE], names), (usd(one["cost_nanos"] or 0),), one["calls"] or 0)
-            for one in records
+            Column(name_text(CAUSE, record[CAUSE], names), (usd(record["cost_nanos"] or 0),), record["calls"] or 0)
+            for record in records
         ]
     else:
         rows = [
             Column(
-                name_text(by, str(one.of[by]), names),  # type: ignore[index]
-                (usd(one.sums.cost_nanos),),
-                one.sums.calls - one.sums.cost_known,
+                name_text(by, str(group.of[by]), names),  # type: ignore[index]
+                (usd(group.sums.cost_nanos),),
+                group.sums.calls - group.sums.cost_known,
             )
-            for one in groups
+            for group in groups
         ]
     return row_chart("chart", title, rows, dollars)
 
@@ -231,7 +231,7 @@ class CostQuestion(msgspec.Struct, frozen=True, kw_only=True):
     def dimensions(self) -> tuple[Dimension, ...]:
         """What the log sums by: sessions with their keys, two of which may give two sessions one name."""
         words = (self.by, self.split, *(("key",) if self.by == "session" else ()))
-        return cast("tuple[Dimension, ...]", tuple(one for one in words if one in DIMENSIONS))
+        return cast("tuple[Dimension, ...]", tuple(word for word in words if word in DIMENSIONS))
 
     @property
     def fields(self) -> dict[str, str]:
@@ -301,7 +301,7 @@ async def _values(
     words = _choices(sees_all=request.viewer.operator)
     values: dict[str, object] = {
         "question": question,
-        "by_choices": [(one, _DIMENSION_TITLES.get(one, one)) for one in words],
+        "by_choices": [(word, _DIMENSION_TITLES.get(word, word)) for word in words],
         "split_choices": [("", "none"), *((one, _DIMENSION_TITLES.get(one, one)) for one in words if one in _SPLITS)],
         "period_choices": [*((name, words) for name, (words, _) in CHOICES.items()), (OWN, "custom dates")],
         "figures": figures_of(sum_groups(groups)),
@@ -335,11 +335,11 @@ _HEADS = (
 def day_of_agent(groups: Sequence[CostGroup], daily_budget_usd: float | None, table: str) -> AgentDay:
     """Return the day of the agent by the sums of its subsystems."""
     sums: dict[str, SubsystemSums] = {}
-    for one in groups:
-        name = str(one.of["subsystem"])
+    for group in groups:
+        name = str(group.of["subsystem"])
         before = sums.get(name, SubsystemSums(0, 0.0))
-        spent = usd(one.sums.cost_nanos + one.sums.partial_nanos)
-        sums[name] = SubsystemSums(before.calls + one.sums.calls, before.usd + spent)
+        spent = usd(group.sums.cost_nanos + group.sums.partial_nanos)
+        sums[name] = SubsystemSums(before.calls + group.sums.calls, before.usd + spent)
     sums.pop("", None)
     return agent_day(sums, daily_budget_usd, table)
 

@@ -104,10 +104,10 @@ def lessons_table(report: HealthReport) -> Table:
                Head("proved", number=True), Head("the provider’s words", wrap=True)),
         rows=tuple(
             (
-                one.provider, one.model or "all models", Cell(one.what, below=one.kind), one.shape or "all", one.caller or "without a key",
-                seconds(max(0.0, one.until - report.at)), f"{one.proofs:,} ×", one.words,
+                row.provider, row.model or "all models", Cell(row.what, below=row.kind), row.shape or "all", row.caller or "without a key",
+                seconds(max(0.0, row.until - report.at)), f"{row.proofs:,} ×", row.words,
             )
-            for one in report.lessons
+            for row in report.lessons
         ),
         empty="No lesson holds: nothing is left out because of an earlier refusal.",
     )  # fmt: skip
@@ -266,7 +266,7 @@ def latency_table(found: Sequence[History], words: str) -> Table:
 
 
 def _history(provider: str, model: str, calls: Sequence[CallTimes], since: float, until: float) -> History:
-    answered = [one for one in calls if one.outcome == "ok"]
+    answered = [call for call in calls if call.outcome == "ok"]
     spans: dict[int, list[float]] = defaultdict(list)
     width = max(1.0, (until - since) / BUCKETS)
     for one in answered:
@@ -280,7 +280,7 @@ def _history(provider: str, model: str, calls: Sequence[CallTimes], since: float
         took=tuple(sorted(one.seconds for one in answered)),
         first_byte=tuple(sorted(one.first_byte_seconds for one in answered if one.first_byte_seconds is not None)),
         medians=medians,
-        errors=Counter(one.error_class or one.outcome for one in calls if one.outcome != "ok"),
+        errors=Counter(call.error_class or call.outcome for call in calls if call.outcome != "ok"),
     )
 
 

@@ -177,8 +177,8 @@ def keys_table(
                Head("calls this month", number=True), Head("spent today", number=True), Head("spent this month", number=True),
                Head("tags", wrap=True)),
         rows=tuple(
-            _row(one, today.get(one.id, NOTHING_SPENT), month.get(one.id, NOTHING_SPENT), usages.get(one.id, KeyUsage(account=one)), now)
-            for one in accounts
+            _row(key, today.get(key.id, NOTHING_SPENT), month.get(key.id, NOTHING_SPENT), usages.get(key.id, KeyUsage(account=key)), now)
+            for key in accounts
         ),
         empty="There are no keys: this gateway answers every client that can reach it.",
     )  # fmt: skip
@@ -241,29 +241,29 @@ def _limit_use(name: LimitName, limit: int, usage: KeyUsage, resets: str) -> Lim
 
 def models_table(models: Sequence[ModelUsage]) -> Table:
     """Return the calls of a key this month by model, the costliest first, with what is charged for them where that is not their cost."""
-    spread = any(one.charged != one.nanos for one in models)
+    spread = any(model.charged != model.nanos for model in models)
     return Table(
         name="models",
         caption="Calls this month (UTC) by model",
         heads=(Head("model", wrap=True), Head("provider", wrap=True), Head("calls", number=True), Head("failed", number=True),
                Head("input", number=True), Head("output", number=True), *([Head("charged", number=True)] if spread else []),
                Head("cost", number=True), Head("")),
-        rows=tuple((one.model or "–", one.provider or "none", *_numbers([one], spread=spread)) for one in models),
+        rows=tuple((model.model or "–", model.provider or "none", *_numbers([model], spread=spread)) for model in models),
         foot=("total", "", *_numbers(models, spread=spread)) if models else (),
         empty="No calls this month.",
     )  # fmt: skip
 
 
 def _numbers(models: Sequence[ModelUsage], *, spread: bool) -> tuple[str, ...]:
-    unknown = sum(one.calls - one.cost_known for one in models)
-    known = any(one.cost_known for one in models)
-    estimated = any(one.estimated_nanos for one in models)
-    amounts = (*([sum(one.charged for one in models)] if spread else []), sum(one.nanos for one in models))
+    unknown = sum(model.calls - model.cost_known for model in models)
+    known = any(model.cost_known for model in models)
+    estimated = any(model.estimated_nanos for model in models)
+    amounts = (*([sum(model.charged for model in models)] if spread else []), sum(model.nanos for model in models))
     return (
-        count(sum(one.calls for one in models)),
-        count(sum(one.failed for one in models)),
-        count(sum(one.input_tokens for one in models)),
-        count(sum(one.output_tokens for one in models)),
+        count(sum(model.calls for model in models)),
+        count(sum(model.failed for model in models)),
+        count(sum(model.input_tokens for model in models)),
+        count(sum(model.output_tokens for model in models)),
         *[exact_text(nanos, estimated=estimated) if known else "unknown" for nanos in amounts],
         f"{unknown:,} of unknown cost" if unknown and known else "",
     )
@@ -358,12 +358,12 @@ async def _spent_by_key(panel: Panel, now: float) -> tuple[Mapping[str, KeySpend
 
 def _by_key(groups: Sequence[CostGroup], charge: Callable[[int], int]) -> Mapping[str, KeySpending]:
     found: dict[str, KeySpending] = {}
-    for one in groups:
-        key, charged = str(one.of["key"]), charge(one.sums.cost_nanos)
+    for group in groups:
+        key, charged = str(group.of["key"]), charge(group.sums.cost_nanos)
         if (known := found.get(key)) is not None:
-            one.sums.add(known.sums)
+            group.sums.add(known.sums)
             charged += known.charged
-        found[key] = KeySpending(sums=one.sums, charged=charged)
+        found[key] = KeySpending(sums=group.sums, charged=charged)
     return found
 
 

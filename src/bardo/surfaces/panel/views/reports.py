@@ -107,7 +107,7 @@ def prompts_table(totals: Sequence[CacheTotal], names: Mapping[str, str], words:
     return Table(
         name="prompts",
         caption=f"Prompt caches, {words}",
-        heads=(Head("model", wrap=True), Head("provider", wrap=True), Head("key", wrap=True), *(Head(one, number=True) for one in heads),
+        heads=(Head("model", wrap=True), Head("provider", wrap=True), Head("key", wrap=True), *(Head(head, number=True) for head in heads),
                Head("cache misses caused by changing prompts", wrap=True)),
         rows=tuple(_prompts(one, names) for one in totals),
         empty=f"No calls {words}.",

@@ -190,7 +190,7 @@ def asked_turns(row: LogRow) -> tuple[Turn, ...]:
     request = past_request(row)
     if request is None or not request.messages:
         return (Turn(role="request", parts=(ContentPart(kind="plain", text=row.request_content),)),)
-    return tuple([Turn(role=one.role, parts=tuple(_parts(one.blocks))) for one in request.messages])
+    return tuple([Turn(role=message.role, parts=tuple(_parts(message.blocks))) for message in request.messages])
 
 
 def answered_parts(row: LogRow) -> tuple[ContentPart, ...]:

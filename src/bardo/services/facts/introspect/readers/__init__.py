@@ -41,7 +41,7 @@ def _openrouter(row: dict[str, Any]) -> LiveFacts:
     if not isinstance(said, dict):
         parameters = row.get("supported_parameters")
         silent = not isinstance(parameters, list) or {"reasoning", "reasoning_effort"} & {
-            str(one) for one in parameters
+            str(parameter) for parameter in parameters
         }
         return LiveFacts() if silent else NO_THINKING
     efforts = said.get("supported_efforts", ())
