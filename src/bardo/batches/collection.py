@@ -32,12 +32,7 @@ _WITHOUT_RESULT: dict[str, tuple[ItemState, str, str]] = {
     "unsent": ("errored", "batch_job_not_sent", "The batch that this request was in was not sent"),
     "missing": ("errored", "batch_result_missing", "The provider's batch ended without a result for this request."),
 }
-_ENDED_BY_WORD = {
-    "expired": "expired",
-    "timeout_exceeded": "expired",
-    "cancelled": "canceled",
-    "canceled": "canceled",
-}
+_ENDED_BY_WORD = {"expired": "expired", "timeout_exceeded": "expired", "cancelled": "canceled", "canceled": "canceled"}
 
 
 class Collector:

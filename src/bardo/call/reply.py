@@ -407,13 +407,7 @@ class LiveReply:
                 details.answered(response)
         forwarded = self.forwarded if response is not None else attempt is not None and attempt.forward
         row = row_of_reply(
-            call,
-            self.request,
-            outcome=outcome,
-            attempt=attempt,
-            response=response,
-            error=error,
-            forwarded=forwarded,
+            call, self.request, outcome=outcome, attempt=attempt, response=response, error=error, forwarded=forwarded
         )
         self.verdict = row.reasoning_verdict
         call.write(row)

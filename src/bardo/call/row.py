@@ -219,12 +219,7 @@ def without_key_as_model(
 
 
 def without_key(
-    row: LogRow,
-    request: Request | EmbedRequest,
-    client_key: str,
-    *,
-    is_known: bool,
-    login: tuple[str, ...] = (),
+    row: LogRow, request: Request | EmbedRequest, client_key: str, *, is_known: bool, login: tuple[str, ...] = ()
 ) -> LogRow:
     """Return the row of a call without the key and the login that its client came with, wherever the client wrote them."""
     is_secret = client_key and (is_known or client_key in login or looks_like_key(client_key))

@@ -210,11 +210,7 @@ async def verify(
     if verdict is None:
         return none("what it answered is no verdict", live.request_id, live.cost.nanos)
     return Verification(
-        model=judge.model,
-        agrees=verdict.agrees,
-        why=verdict.why,
-        request_id=live.request_id,
-        nanos=live.cost.nanos,
+        model=judge.model, agrees=verdict.agrees, why=verdict.why, request_id=live.request_id, nanos=live.cost.nanos
     )
 
 

@@ -15,14 +15,7 @@ import msgspec
 from bardo.catalog.endpoint_choice import RANKS, LossCounts, LossRank, loss_counts, names_missing_endpoint
 from bardo.planning.attempt import Attempt, EndpointChoice
 from bardo.planning.default_fields import refused_default, required_default
-from bardo.planning.knowledge import (
-    BUILTIN,
-    Knowledge,
-    Lesson,
-    MissingEndpoint,
-    RefusedForm,
-    RejectedField,
-)
+from bardo.planning.knowledge import BUILTIN, Knowledge, Lesson, MissingEndpoint, RefusedForm, RejectedField
 from bardo.planning.planner import (
     Decision,
     Draft,
@@ -253,21 +246,13 @@ def attempts(
 ) -> Exchange:
     """Return the attempts at all targets of a request, as a `CallPlan` makes them."""
     plan = CallPlan(
-        request=request,
-        targets=targets,
-        knowledge=knowledge,
-        recalled=recalled,
-        may_forward=may_forward,
-        route=route,
+        request=request, targets=targets, knowledge=knowledge, recalled=recalled, may_forward=may_forward, route=route
     )
     return plan.attempts(request, targets)
 
 
 def _asked(
-    endpoints: list[Target],
-    draft_at: Callable[[Target], Draft],
-    recalled: Recalled,
-    teaches: tuple[Lesson, ...] = (),
+    endpoints: list[Target], draft_at: Callable[[Target], Draft], recalled: Recalled, teaches: tuple[Lesson, ...] = ()
 ) -> Generator[Attempt, BardoError | None, BardoError | None]:
     """Yield the attempts at one target, at the best of its endpoints, and at the next where the server does not have that one.
 

@@ -144,11 +144,7 @@ def _parts(written: Request, request: Request, attempt: Attempt) -> Iterator[tup
 def _unshaped(written: Request, request: Request) -> Request:
     """Return the request without what was added for an answer in a schema."""
     return msgspec.structs.replace(
-        written,
-        messages=request.messages,
-        tools=request.tools,
-        tool_choice=request.tool_choice,
-        output_format=None,
+        written, messages=request.messages, tools=request.tools, tool_choice=request.tool_choice, output_format=None
     )
 
 

@@ -206,9 +206,7 @@ def refused_field(words: ProviderWords, refusal: UpstreamRefused) -> RefusedFiel
             lasts = one.for_good and (one.instead or name not in rows.never_learned)
             own = {*path.replace("[]", "").split("."), one.instead}
             return RefusedField(
-                path,
-                one.instead,
-                bool(lasts) and not words.is_value(name) and not words.is_about_relation(own),
+                path, one.instead, bool(lasts) and not words.is_value(name) and not words.is_about_relation(own)
             )
     return None
 

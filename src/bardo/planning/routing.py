@@ -71,8 +71,7 @@ def route(
     return Routed(
         targets=tuple([Target(provider=providers[one.provider], model=one.model) for one in chosen]),
         record=RouteRecord(
-            fields=fields,
-            degraded={(one.provider, one.model): degradations(one, intent) for one in chosen},
+            fields=fields, degraded={(one.provider, one.model): degradations(one, intent) for one in chosen}
         ),
         decision=made,
     )
@@ -90,9 +89,7 @@ def degradations(one: Candidate, intent: Intent) -> tuple[Degradation, ...]:
     name = f"{one.provider}/{one.model}"
     lost = [
         Degradation(
-            feature,
-            asked="required" if feature in intent.require else "preferred",
-            why=f"{name} does not have it",
+            feature, asked="required" if feature in intent.require else "preferred", why=f"{name} does not have it"
         )
         for feature in one.lacking(intent)
     ]

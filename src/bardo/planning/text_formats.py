@@ -17,12 +17,7 @@ from bardo.reasoning.inline import InlineReasoning, ThinkingPlace
 from bardo.reasoning.machines import lacks_opener
 from bardo.reasoning.registry import FormatChoice, FormatRegistry, builtin_formats
 from bardo.reasoning.starting import Start, explain_start, toggles_thinking
-from bardo.reasoning.undecided import (
-    LIKELY_ANSWER_LIMIT,
-    LIKELY_THINKING_LIMIT,
-    SEEN_THINKING_LIMIT,
-    can_be_undecided,
-)
+from bardo.reasoning.undecided import LIKELY_ANSWER_LIMIT, LIKELY_THINKING_LIMIT, SEEN_THINKING_LIMIT, can_be_undecided
 from bardo.streams.stage import Stage
 from bardo.tools.formats import ToolCallFormat, tool_call_format_for_model
 from bardo.tools.stage import CallsInThinking, InlineToolCalls

@@ -152,12 +152,7 @@ def _loaded(tool: Tool) -> Tool:
 
 def _changed(request: Request, tools: Sequence[Tool], messages: tuple[Message, ...], lost: Degradation) -> Request:
     return msgspec.structs.replace(
-        request,
-        tools=tuple(tools),
-        messages=messages,
-        body=None,
-        body_bytes=b"",
-        degraded=(*request.degraded, lost),
+        request, tools=tuple(tools), messages=messages, body=None, body_bytes=b"", degraded=(*request.degraded, lost)
     )
 
 

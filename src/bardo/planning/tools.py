@@ -70,13 +70,7 @@ def with_written_names(
         choice = _renamed_one(choice, rule)
     written = {original: name for name, original in names.originals.items()}
     extra = {name: _renamed(value, written) if name in _CHOICES else value for name, value in request.extra.items()}
-    return msgspec.structs.replace(
-        request,
-        tools=names.tools,
-        tool_choice=choice,
-        messages=messages,
-        extra=extra,
-    )
+    return msgspec.structs.replace(request, tools=names.tools, tool_choice=choice, messages=messages, extra=extra)
 
 
 def takes_names(calls: Sequence[ToolCallBlock], rule: NameRule | None) -> bool:

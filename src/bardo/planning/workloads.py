@@ -514,7 +514,5 @@ def with_effort_of_step(request: Request, route: RouteRecord | None, target: Tar
     changed = msgspec.structs.replace(profile, reasoning_effort=step.effort)
     lost = Degradation("reasoning_effort", asked=profile.reasoning_effort, sent=step.effort, why=step.why)
     return msgspec.structs.replace(
-        request,
-        options=msgspec.structs.replace(options, profile=changed),
-        degraded=(*request.degraded, lost),
+        request, options=msgspec.structs.replace(options, profile=changed), degraded=(*request.degraded, lost)
     )

@@ -26,10 +26,7 @@ class Choice(NamedTuple):
 
 
 def resolve(
-    candidates: Candidates,
-    intent: Intent,
-    conditions: Conditions = NO_CONDITIONS,
-    size: CallSize = USUAL_CALL,
+    candidates: Candidates, intent: Intent, conditions: Conditions = NO_CONDITIONS, size: CallSize = USUAL_CALL
 ) -> Resolution | None:
     """Return the first candidate that can do it, or None if none can even with its requirements relaxed."""
     for able in candidates.search(intent, conditions):

@@ -75,12 +75,7 @@ class Chat(Provider):
 
     def envelope(self, exchange: Exchange, kind: str) -> Fields:
         """Return the fields around the choices; `kind` is the value of `object`."""
-        return {
-            "id": self.reply_id(exchange),
-            "object": kind,
-            "created": exchange.created,
-            "model": exchange.model,
-        }
+        return {"id": self.reply_id(exchange), "object": kind, "created": exchange.created, "model": exchange.model}
 
     def reply_id(self, exchange: Exchange) -> str:
         """Return the id of the reply."""

@@ -179,9 +179,7 @@ class Script:
         turn = self._playable(index, conversation)
         result = "\n".join(conversation.tool_results)
         return replace(
-            turn,
-            text=turn.text.replace(TOOL_RESULT, result),
-            reasoning=turn.reasoning.replace(TOOL_RESULT, result),
+            turn, text=turn.text.replace(TOOL_RESULT, result), reasoning=turn.reasoning.replace(TOOL_RESULT, result)
         )
 
     def _playable(self, index: int, conversation: Conversation) -> Turn:

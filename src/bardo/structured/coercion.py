@@ -214,10 +214,7 @@ def _arms(root: JsonSchema, schema: JsonSchema, kind: str, seen: frozenset[int] 
     return found
 
 
-_SPEAKS = {
-    "object": {"properties", "additionalProperties"},
-    "array": {"items", "prefixItems"},
-}
+_SPEAKS = {"object": {"properties", "additionalProperties"}, "array": {"items", "prefixItems"}}
 
 
 def means(root: JsonSchema, value: Json) -> bool:

@@ -75,10 +75,7 @@ class CallsInThinking:
         if found and found.lastindex:
             self._moved.add(place)
             del self._held[place]
-            events += [
-                ThinkEnd(item.block, item.choice),
-                ContentChunk(_OFFSET - item.block, text[edge:], item.choice),
-            ]
+            events += [ThinkEnd(item.block, item.choice), ContentChunk(_OFFSET - item.block, text[edge:], item.choice)]
         return events
 
     def _end(self, item: ThinkEnd) -> Sequence[Event]:

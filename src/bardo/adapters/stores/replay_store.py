@@ -192,10 +192,7 @@ class ReplayKeeper:
 
 
 def open_keeper(
-    settings: ReplaySettings,
-    *,
-    clock: Callable[[], float] = time.time,
-    environment: Mapping[str, str] | None = None,
+    settings: ReplaySettings, *, clock: Callable[[], float] = time.time, environment: Mapping[str, str] | None = None
 ) -> ReplayKeeper:
     """Return the keeper that the settings describe. A file that is damaged is set aside, and where it cannot be, nothing is kept in it.
 

@@ -136,10 +136,7 @@ def _require_answer(found: T | None) -> T:
 
 
 def open_responses(
-    settings: ResponseSettings,
-    *,
-    clock: Callable[[], float] = time.time,
-    environment: Mapping[str, str] | None = None,
+    settings: ResponseSettings, *, clock: Callable[[], float] = time.time, environment: Mapping[str, str] | None = None
 ) -> ResponseStore | None:
     """Return the store that the settings describe, or None if nothing is kept.
 

@@ -14,14 +14,7 @@ from typing import Any, Literal
 import msgspec
 
 from bardo.catalog.layer_rows import injection_rows
-from bardo.values.blocks import (
-    DocumentBlock,
-    ResultPart,
-    TextBlock,
-    ToolCallBlock,
-    ToolResultBlock,
-    UnknownBlock,
-)
+from bardo.values.blocks import DocumentBlock, ResultPart, TextBlock, ToolCallBlock, ToolResultBlock, UnknownBlock
 from bardo.values.request import Request
 
 Provenance = Literal["system", "user", "tool", "document"]

@@ -261,11 +261,7 @@ def _summarize(
 
 
 def _by_model(
-    messages: Sequence[Message],
-    earlier: str,
-    facts: LayerFacts,
-    settings: CompressSettings,
-    options: BardoOptions,
+    messages: Sequence[Message], earlier: str, facts: LayerFacts, settings: CompressSettings, options: BardoOptions
 ) -> Generator[Effect, Any, tuple[str, dict[str, Any]]]:
     try:
         answer: ModelAnswer = yield AskModel(

@@ -145,12 +145,7 @@ class Editing:
         return proposed[first : first + _MOST_RECIPES], FirstChange(edits[first].before) if edits[first:] else None
 
     def _apply(
-        self,
-        request: Request,
-        edited: Sequence[tuple[Part, str]],
-        facts: LayerFacts,
-        before: int,
-        saw: dict[str, Any],
+        self, request: Request, edited: Sequence[tuple[Part, str]], facts: LayerFacts, before: int, saw: dict[str, Any]
     ) -> Passed:
         if not edited:
             return self._unchanged(request, saw, before)

@@ -182,11 +182,7 @@ class Constraints:
         after = changed(request, messages=messages)
         did = f"the operator's rules were said again behind {len(added)} messages of the user"
         receipt = Receipt(
-            layer=CONSTRAINTS,
-            did=did,
-            saw=saw,
-            tokens_before=before,
-            tokens_after=facts.count_tokens(after, target),
+            layer=CONSTRAINTS, did=did, saw=saw, tokens_before=before, tokens_after=facts.count_tokens(after, target)
         )
         return Passed(
             request=after, receipt=receipt, degraded=(Degradation("messages", sent="text was added", why=did),)

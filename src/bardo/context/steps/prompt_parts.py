@@ -13,15 +13,7 @@ from typing import Literal
 import msgspec
 
 from bardo.catalog.replay import builtin_replay
-from bardo.values.blocks import (
-    Block,
-    Carried,
-    DocumentBlock,
-    ImageBlock,
-    TextBlock,
-    ToolCallBlock,
-    ToolResultBlock,
-)
+from bardo.values.blocks import Block, Carried, DocumentBlock, ImageBlock, TextBlock, ToolCallBlock, ToolResultBlock
 from bardo.values.request import Message
 from bardo.values.usage import IMAGE_TOKENS, MESSAGE_TOKENS, block_tokens, estimate_tokens
 

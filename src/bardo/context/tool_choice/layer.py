@@ -549,9 +549,7 @@ class ToolChoice:
     ) -> Passed:
         target = facts.targets[0] if facts.targets else None
         counted = msgspec.structs.replace(
-            receipt,
-            tokens_before=facts.count_tokens(request, target),
-            tokens_after=facts.count_tokens(asked, target),
+            receipt, tokens_before=facts.count_tokens(request, target), tokens_after=facts.count_tokens(asked, target)
         )
         return Passed(request=asked, receipt=counted, degraded=(lost,), reply=part)
 

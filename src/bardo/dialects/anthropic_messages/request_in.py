@@ -344,10 +344,7 @@ _PART_READERS: dict[type, Callable[..., ResultPart]] = {
     wire.SearchResult: _search_result,
     Unknown: lambda block: UnknownBlock(NAME, block.whole.value),
 }
-_READERS: dict[type, Callable[..., Block | Carrier]] = {
-    **_PART_READERS,
-    wire.RedactedThinking: _redacted_thinking,
-}
+_READERS: dict[type, Callable[..., Block | Carrier]] = {**_PART_READERS, wire.RedactedThinking: _redacted_thinking}
 
 
 def _tool(fields: JsonObject, at: str) -> Tool:

@@ -403,12 +403,7 @@ REASONS: dict[str, FinishReason] = {
 }
 """The dialect's stop reasons in our words."""
 
-SAMPLING = {
-    "temperature": "temperature",
-    "top_p": "top_p",
-    "top_k": "top_k",
-    "stop": "stop_sequences",
-}
+SAMPLING = {"temperature": "temperature", "top_p": "top_p", "top_k": "top_k", "stop": "stop_sequences"}
 """The sampling parameters by their names here."""
 
 MARKER = "cache_control"

@@ -91,12 +91,7 @@ def encode_body(request: Request, row: ProviderRow, losses: Losses) -> JsonObjec
     """Return the body for the request's model."""
     system, turns = _MessageWriter(request, losses).write(request.messages)
     extra = losses.own_extra(request)
-    body = {
-        **extra,
-        "messages": turns,
-        "system": system,
-        "toolConfig": _tool_config(request, turns, losses),
-    }
+    body = {**extra, "messages": turns, "system": system, "toolConfig": _tool_config(request, turns, losses)}
     limit = {} if request.max_output_tokens is None else {"maxTokens": request.max_output_tokens}
     top_k = {} if request.sampling.top_k is None or request.dialect != NAME else {"top_k": request.sampling.top_k}
     sampling = {"inferenceConfig": {**limit, **encode_sampling(request.sampling, SAMPLING)}, ADDITIONAL: top_k}

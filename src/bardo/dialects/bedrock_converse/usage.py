@@ -90,7 +90,4 @@ def _encode_request(wire: WireRequest, model: str) -> WireRequest:
     return msgspec.structs.replace(wire, path=path, body=encode_json({"input": {"converse": taken}}))
 
 
-TOKEN_COUNT = CountForm(
-    encode_request=_encode_request,
-    decode_reply=lambda body: count_of(body, "inputTokens"),
-)
+TOKEN_COUNT = CountForm(encode_request=_encode_request, decode_reply=lambda body: count_of(body, "inputTokens"))

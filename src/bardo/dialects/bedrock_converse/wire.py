@@ -473,11 +473,7 @@ AMOUNTS: JsonObject = {
 }
 """The additional fields that say how to think, in all families, and which of their words say how much."""
 
-SAMPLING = {
-    "temperature": "temperature",
-    "top_p": "topP",
-    "stop": "stopSequences",
-}
+SAMPLING = {"temperature": "temperature", "top_p": "topP", "stop": "stopSequences"}
 """The sampling parameters by their names here."""
 
 

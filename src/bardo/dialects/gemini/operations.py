@@ -104,10 +104,7 @@ def _model(model: ModelInfo) -> JsonObject:
     return {**fields, **described, **route_fields(model)}
 
 
-MODELS = ModelsForm(
-    encode_list=lambda models, _: _list(models),
-    encode_model=lambda model: encode_json(_model(model)),
-)
+MODELS = ModelsForm(encode_list=lambda models, _: _list(models), encode_model=lambda model: encode_json(_model(model)))
 
 
 def _list(models: Sequence[ModelInfo]) -> bytes:

@@ -182,9 +182,7 @@ DECLARATION = Declaration(
     lacks={
         **limitations(f"{TITLE} gives one answer", "choices", sent=1),
         **limitations(
-            f"{TITLE} has no such field",
-            *sampling_fields(SAMPLING, others=True),
-            "output_format.description",
+            f"{TITLE} has no such field", *sampling_fields(SAMPLING, others=True), "output_format.description"
         ),
         **limitations(f"{TITLE} has no such field", "tools.strict", same=(False,)),
         **limitations(f"{TITLE} has no such field", "tool_choice.parallel", same=(True,)),

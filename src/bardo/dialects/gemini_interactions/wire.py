@@ -376,10 +376,5 @@ def states_of(signature: str) -> Sequence[Opaque]:
     return (Opaque("signature", signature, FORMAT),) if sealed is None else sealed
 
 
-SAMPLING = {
-    "temperature": "temperature",
-    "top_p": "top_p",
-    "seed": "seed",
-    "stop": "stop_sequences",
-}
+SAMPLING = {"temperature": "temperature", "top_p": "top_p", "seed": "seed", "stop": "stop_sequences"}
 """The sampling parameters by their names here."""

@@ -107,10 +107,7 @@ def encode_reply(reply: Embeddings, request: EmbedRequest) -> bytes:
 
 
 EMBEDDINGS = EmbeddingForm(
-    encode_request=encode_request,
-    decode_reply=decode_reply,
-    decode_request=decode_request,
-    encode_reply=encode_reply,
+    encode_request=encode_request, decode_reply=decode_reply, decode_request=decode_request, encode_reply=encode_reply
 )
 
 

@@ -27,12 +27,7 @@ def time_fields(begun: float, total: float) -> JsonObject:
     """Return the durations of a reply in nanoseconds. Clients divide by them, so that none is 0; a reply that came whole is all answer."""
     read, whole = round(begun * 1e9), max(2, round(total * 1e9))
     read = read if 0 < read < whole else 1
-    return {
-        "total_duration": whole,
-        "load_duration": 1,
-        "prompt_eval_duration": read,
-        "eval_duration": whole - read,
-    }
+    return {"total_duration": whole, "load_duration": 1, "prompt_eval_duration": read, "eval_duration": whole - read}
 
 
 def encode_usage(usage: Usage) -> JsonObject:

@@ -361,9 +361,7 @@ GEMINI_PICTURES = PictureForm(
     members=frozenset({"inlineData"}),
 )
 RESPONSES_PICTURES = PictureForm(
-    read=_read_call,
-    write=_write_call,
-    members=frozenset({"type", "id", "status", "result", "output_format"}),
+    read=_read_call, write=_write_call, members=frozenset({"type", "id", "status", "result", "output_format"})
 )
 CHAT_PICTURES = PictureForm(
     read=_read_listed,

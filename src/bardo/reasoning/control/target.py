@@ -193,11 +193,7 @@ class ResolvedFacts(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
 
 def know(
-    target: ControlTarget,
-    layers: Sequence[Layer] = (),
-    *,
-    models: Models | None = None,
-    forms: WireForms | None = None,
+    target: ControlTarget, layers: Sequence[Layer] = (), *, models: Models | None = None, forms: WireForms | None = None
 ) -> ResolvedFacts:
     """Return what holds for a target: each fact from the highest layer that has it. The catalog and the static form are added here."""
     if not layers and models is None and forms is None:

@@ -170,10 +170,7 @@ def reply_keys(history: History, blocks: Sequence[Block]) -> list[str]:
     if history.truncated:
         return [*_call_keys(ids, calls, is_globally_unique)]
     unnamed = (
-        [
-            history.exactly.key("u", (text, *calls)),
-            history.exactly.key("a", (history.model, text, *calls)),
-        ]
+        [history.exactly.key("u", (text, *calls)), history.exactly.key("a", (history.model, text, *calls))]
         if ids
         else []
     )

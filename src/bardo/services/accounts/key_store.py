@@ -58,10 +58,7 @@ access_keys_revision = Table(
 )
 
 limit_workers = Table(
-    "limit_workers",
-    metadata,
-    Column("worker", Text, primary_key=True),
-    Column("seen_at", Double, nullable=False),
+    "limit_workers", metadata, Column("worker", Text, primary_key=True), Column("seen_at", Double, nullable=False)
 )
 
 limit_leases = Table(

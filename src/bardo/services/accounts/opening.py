@@ -91,10 +91,7 @@ def open_accounts(settings: Settings, environment: Mapping[str, str] | None = No
 
 
 def _open(
-    settings: Settings,
-    pairs: Sequence[tuple[str, Account]],
-    place: str | Path,
-    environment: Mapping[str, str] | None,
+    settings: Settings, pairs: Sequence[tuple[str, Account]], place: str | Path, environment: Mapping[str, str] | None
 ) -> Accounts | None:
     stored = _has_stored_keys(place)
     if not pairs and not stored:

@@ -145,10 +145,7 @@ class Ledger:
         self._engine.dispose()
 
     def reserve(
-        self,
-        purchase: str,
-        make: Callable[[int], LedgerEntry],
-        refusal: Callable[[Spending], tuple[str, str]],
+        self, purchase: str, make: Callable[[int], LedgerEntry], refusal: Callable[[Spending], tuple[str, str]]
     ) -> tuple[LedgerEntry, bool]:
         """Hold the amount of one more payment back, and return its entry and True; or the open entry of the same purchase, and False.
 

@@ -266,11 +266,7 @@ def open_affinity(
 ) -> Affinity:
     """Begin to keep what is sent where, and perform the effects of the layer."""
     made = Affinity(
-        host.health,
-        host.clock,
-        half_life=settings.half_life_seconds,
-        turns_ahead=settings.turns_ahead,
-        shared=shared,
+        host.health, host.clock, half_life=settings.half_life_seconds, turns_ahead=settings.turns_ahead, shared=shared
     )
     effects.register_at_once(FindServerStates, made.look)
     effects.register_at_once(ExpectSession, made.expect, writes=True)

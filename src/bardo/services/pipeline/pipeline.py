@@ -538,12 +538,7 @@ class Pipeline:
         return request, targets
 
     async def _run(
-        self,
-        call: CallLayers,
-        layer: Layer,
-        request: Request,
-        facts: LayerFacts,
-        answer: AnswerWith | None,
+        self, call: CallLayers, layer: Layer, request: Request, facts: LayerFacts, answer: AnswerWith | None
     ) -> tuple[Request, tuple[int, ...] | None]:
         """Run one layer, and return the request and, where the layer says it, who is asked, in order."""
         began = perf_counter_ns()

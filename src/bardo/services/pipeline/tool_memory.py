@@ -55,11 +55,7 @@ class ToolMemory:
     """Performs the effects of the layer `tools`. Turns are kept in `store`, and `clock` gives the Unix time by which they expire there."""
 
     def __init__(
-        self,
-        bounds: ToolMemoryBounds | None = None,
-        *,
-        store: StateCalls | None = None,
-        clock: Callable[[], float],
+        self, bounds: ToolMemoryBounds | None = None, *, store: StateCalls | None = None, clock: Callable[[], float]
     ) -> None:
         self._bounds = bounds or ToolMemoryBounds()
         self._store = store or StateCalls(MemoryStore(), name="turns of tools", area="replay")

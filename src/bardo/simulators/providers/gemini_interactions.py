@@ -296,11 +296,7 @@ def _signature(exchange: Exchange) -> str:
 def _thoughts(exchange: Exchange) -> Iterator[Fields]:
     if exchange.turn.reasons:
         summary = _summary(exchange)
-        yield {
-            "signature": _signature(exchange),
-            **({"summary": summary} if summary else {}),
-            "type": "thought",
-        }
+        yield {"signature": _signature(exchange), **({"summary": summary} if summary else {}), "type": "thought"}
 
 
 def _output(exchange: Exchange) -> Iterator[Fields]:

@@ -328,11 +328,7 @@ def _tools(body: Fields) -> tuple[Tool, ...]:
     if either(body, "toolConfig.functionCallingConfig.mode") == "NONE":
         return ()
     return tuple(
-        Tool(
-            text(function.get("name")),
-            text(function.get("description")),
-            fields(_parameters(function)),
-        )
+        Tool(text(function.get("name")), text(function.get("description")), fields(_parameters(function)))
         for function in _functions(body)
     )
 

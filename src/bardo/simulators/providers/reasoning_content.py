@@ -260,12 +260,7 @@ class ZAI(Chat):
         return call.id or f"call_{exchange.token(f'call{index}', 24, HEXADECIMAL)}"
 
     def envelope(self, exchange: Exchange, kind: str) -> Fields:
-        return {
-            "id": self.reply_id(exchange),
-            "created": exchange.created,
-            "object": kind,
-            "model": exchange.model,
-        }
+        return {"id": self.reply_id(exchange), "created": exchange.created, "object": kind, "model": exchange.model}
 
     def opening_deltas(self, exchange: Exchange) -> Iterator[Fields]:
         if exchange.turn.reasoning:

@@ -58,13 +58,11 @@ Model = Annotated[
     str, typer.Option("--model", "-m", metavar="NAME", help="A model's id, provider/model, or a part of one id.")
 ]
 Reasoning = Annotated[
-    str | None,
-    typer.Option("--reasoning", "--effort", "-r", metavar="HOW", help="off, auto, low … or tokens."),
+    str | None, typer.Option("--reasoning", "--effort", "-r", metavar="HOW", help="off, auto, low … or tokens.")
 ]
 System = Annotated[str, typer.Option("--system", "-s", metavar="TEXT", help="A system prompt.")]
 Attach = Annotated[
-    list[str] | None,
-    typer.Option("--attach", "-a", metavar="FILE", help="A picture, PDF, sound or text; - is stdin."),
+    list[str] | None, typer.Option("--attach", "-a", metavar="FILE", help="A picture, PDF, sound or text; - is stdin.")
 ]
 TemplateName = Annotated[
     str, typer.Option("--template", "-t", metavar="NAME", help="A template; its NAME=VALUE go before PROMPT.")

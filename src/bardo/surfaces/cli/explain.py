@@ -45,17 +45,13 @@ def explain(
         str, typer.Option("--dialect", metavar="NAME", help=f"The request's: {', '.join(SAMPLES)} ….")
     ] = DEFAULT_DIALECT,
     workload: Annotated[
-        str,
-        typer.Option("--workload", "--subsystem", metavar="NAME", help="The workload or subsystem of the call."),
+        str, typer.Option("--workload", "--subsystem", metavar="NAME", help="The workload or subsystem of the call.")
     ] = "",
     intent: Annotated[
         str,
         typer.Option("--intent", metavar="NEEDS", help="What the call needs: 'quality=high; require=vision', or JSON."),
     ] = "",
-    stream: Annotated[
-        bool | None,
-        typer.Option("--stream/--whole", help="Whether a stream is asked for."),
-    ] = None,
+    stream: Annotated[bool | None, typer.Option("--stream/--whole", help="Whether a stream is asked for.")] = None,
     lists: WithLists = False,
     as_json: AsJson = False,
     config: Config = None,

@@ -29,8 +29,7 @@ def parse(
     ] = "",
     model: Annotated[str, typer.Option("--model", "-m", help="The model that wrote the text.")] = "",
     text_format: Annotated[
-        str,
-        typer.Option("--format", "-f", help="The reasoning format of the text: a name in `bardo catalog formats`."),
+        str, typer.Option("--format", "-f", help="The reasoning format of the text: a name in `bardo catalog formats`.")
     ] = "",
     streamed: Annotated[
         bool | None,

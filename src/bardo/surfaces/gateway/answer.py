@@ -204,9 +204,7 @@ class KeepAlive:
 
 
 async def run_until_disconnect(
-    receive: Receive,
-    work: Coroutine[Any, Any, None],
-    leave: Callable[[Callable[[], object]], object] | None = None,
+    receive: Receive, work: Coroutine[Any, Any, None], leave: Callable[[Callable[[], object]], object] | None = None
 ) -> None:
     """Run `work` in this task, and cancel it when the client leaves. Raises ClientDisconnected then, or what `work` raises.
 

@@ -214,10 +214,7 @@ class Gateway:
             keep_alive_seconds=settings.keep_alive_seconds,
             unasked_thinking=settings.unasked_thinking,
             draining=partial(
-                Draining,
-                drains=settings.drain_cancelled,
-                seconds=settings.drain_seconds,
-                tokens=settings.drain_tokens,
+                Draining, drains=settings.drain_cancelled, seconds=settings.drain_seconds, tokens=settings.drain_tokens
             ),
             responses=responses,
             feedback=feedback,

@@ -47,11 +47,7 @@ if TYPE_CHECKING:
     from bardo.batches.keeper import OpenBatches
 
 MESSAGES = "/v1/messages"
-_DIALECTS = {
-    "/v1/chat/completions": "openai_chat",
-    "/v1/responses": "openai_responses",
-    MESSAGES: "anthropic_messages",
-}
+_DIALECTS = {"/v1/chat/completions": "openai_chat", "/v1/responses": "openai_responses", MESSAGES: "anthropic_messages"}
 _KEPT_HEADERS = (b"x-bardo-", b"anthropic-", b"openai-beta")
 
 

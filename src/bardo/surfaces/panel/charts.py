@@ -66,11 +66,7 @@ class Column(msgspec.Struct, frozen=True):
 
 
 def column_chart(
-    name: str,
-    title: str,
-    columns: Sequence[Column],
-    series: Sequence[str],
-    write: Callable[[float], str],
+    name: str, title: str, columns: Sequence[Column], series: Sequence[str], write: Callable[[float], str]
 ) -> Chart:
     """Return columns beside each other, each with its series on top of each other. Amounts below 0 are drawn as nothing."""
     scale = _Scale(max((sum(max(one, 0.0) for one in column.amounts) for column in columns), default=0.0))

@@ -17,12 +17,7 @@ from sqlalchemy.exc import DBAPIError
 from bardo.adapters.stores.database.engines import reason, shown
 from bardo.adapters.stores.database.problems import DatabaseProblem, LogProblem, StoreUnavailable, problem_of_driver
 from bardo.adapters.stores.log.columns import RowEncoder
-from bardo.adapters.stores.log.database import (
-    inference_log,
-    inference_log_gaps,
-    inference_rollup,
-    open_current,
-)
+from bardo.adapters.stores.log.database import inference_log, inference_log_gaps, inference_rollup, open_current
 from bardo.adapters.stores.log.rollup import RollupKey, column_values, roll_up
 from bardo.adapters.stores.log.row import LARGEST_COUNT, LogGap, LogRow
 

@@ -125,12 +125,7 @@ def _vectors(connection: Connection, numbers: Sequence[int]) -> dict[int, bytes]
 
 
 def _with_words(
-    connection: Connection,
-    phrases: Sequence[Phrase],
-    wanted: Sequence[ColumnElement[bool]],
-    most: int,
-    *,
-    every: bool,
+    connection: Connection, phrases: Sequence[Phrase], wanted: Sequence[ColumnElement[bool]], most: int, *, every: bool
 ) -> list[int]:
     is_sqlite = connection.dialect.name == "sqlite"
     query = select(_column.row_number).where(*wanted).limit(most)

@@ -249,12 +249,7 @@ class Introspector:
     async def _ask(self, adapter: Adapter, provider: Provider, model: str) -> _Introspection:
         try:
             facts = await ask(
-                adapter,
-                provider,
-                model,
-                transport=self._transport,
-                keyring=self._keyring,
-                seconds=self._seconds,
+                adapter, provider, model, transport=self._transport, keyring=self._keyring, seconds=self._seconds
             )
         except Exception as problem:  # noqa: BLE001 - a call must never fail for a question beside it
             why = cleaned_text(why_not(problem), self._keyring.secrets([provider]), _LONGEST_REASON)

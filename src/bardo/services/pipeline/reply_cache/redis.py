@@ -156,11 +156,7 @@ class RedisReplies:
                 if marks and now < float(expires) and len(found) < most:
                     found.append(
                         IndexedEntry(
-                            number=after,
-                            tenant=tenant.decode(),
-                            identity=identity,
-                            index=marks,
-                            expires=float(expires),
+                            number=after, tenant=tenant.decode(), identity=identity, index=marks, expires=float(expires)
                         )
                     )
         return found

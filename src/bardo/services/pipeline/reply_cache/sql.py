@@ -38,9 +38,7 @@ from bardo.context.cache.entries import CacheBounds, CacheEntry, IndexedEntry, S
 FORM = "1"
 VERSION_TABLE = "reply_cache_version"
 USE = DatabaseUse(
-    name="cache of replies",
-    lock=int.from_bytes(b"bardo ca"),
-    how_to_find="name the database that your gateway uses",
+    name="cache of replies", lock=int.from_bytes(b"bardo ca"), how_to_find="name the database that your gateway uses"
 )
 
 metadata = MetaData()

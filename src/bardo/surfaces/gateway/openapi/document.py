@@ -233,11 +233,7 @@ def description_of(form: str) -> Description:
 _OPENAI = fields(
     "error",
     error=fields(
-        *("message", "type", "param", "code"),
-        message=STRING,
-        type=STRING,
-        param=or_null(STRING),
-        code=or_null(STRING),
+        *("message", "type", "param", "code"), message=STRING, type=STRING, param=or_null(STRING), code=or_null(STRING)
     ),
     bardo=OBJECT,
 )

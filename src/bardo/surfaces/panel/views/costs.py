@@ -137,8 +137,7 @@ def _nearest(ticks: Mapping[str, int]) -> tuple[str, float, int]:
         return "", 0.0, 0
     share = {name: count / every for name, count in ticks.items()}
     nearest = min(
-        tier_rows().scenario,
-        key=lambda one: sum(abs(one.share.get(name, 0.0) - part) for name, part in share.items()),
+        tier_rows().scenario, key=lambda one: sum(abs(one.share.get(name, 0.0) - part) for name, part in share.items())
     )
     return nearest.name, sum(daily_costs(nearest).values()), nearest.ticks
 
@@ -353,10 +352,7 @@ def agent_figures(day: AgentDay) -> list[tuple[str, str, str]]:
         f"{day.dear_calls:.1f} calls of the dearest model or {day.cheap_calls:,.0f} of the cheapest; {day.life_days:.2f} days of life; "
         f"takes a credit of {dollars(day.credit_usd)}; the aim of a whole day is {dollars(least)} to {dollars(most)}"
     )
-    found = [
-        ("Agent today (UTC)", dollars(day.spent_usd), worth),
-        ("Ticks today", count(every), parts),
-    ]
+    found = [("Agent today (UTC)", dollars(day.spent_usd), worth), ("Ticks today", count(every), parts)]
     if day.scenario:
         words = f"a {day.scenario} day of {count(day.scenario_ticks)} ticks, whose tiers are nearest"
         found.append(("Heartbeats as projected", dollars(day.scenario_usd), words))

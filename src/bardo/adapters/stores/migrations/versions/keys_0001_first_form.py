@@ -24,9 +24,7 @@ def upgrade() -> None:
         sa.Column("revision", sa.BigInteger, nullable=False),
     )
     op.create_table(
-        "limit_workers",
-        sa.Column("worker", sa.Text, primary_key=True),
-        sa.Column("seen_at", sa.Double, nullable=False),
+        "limit_workers", sa.Column("worker", sa.Text, primary_key=True), sa.Column("seen_at", sa.Double, nullable=False)
     )
     op.create_table(
         "limit_leases",

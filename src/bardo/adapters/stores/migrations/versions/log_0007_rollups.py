@@ -64,10 +64,7 @@ def upgrade() -> None:
 
 
 # Not every SQLite has a function for it, and PostgreSQL rounds where SQLite cuts off.
-_FLOORS = {
-    "sqlite": "CAST({0} AS BIGINT) - ({0} < CAST({0} AS BIGINT))",
-    "postgresql": "CAST(FLOOR({0}) AS BIGINT)",
-}
+_FLOORS = {"sqlite": "CAST({0} AS BIGINT) - ({0} < CAST({0} AS BIGINT))", "postgresql": "CAST(FLOOR({0}) AS BIGINT)"}
 
 
 def _query(floor: str) -> str:
