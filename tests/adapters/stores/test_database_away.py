@@ -97,6 +97,27 @@ def test_a_server_that_refuses_is_not_away(own_postgres: PostgresServer, change:
     assert not told.value.away
 
 
+@pytest.mark.parametrize(
+    "statements",
+    [
+        pytest.param(("CREATE ROLE guest NOLOGIN",), id="an account that may not log in"),
+        pytest.param(
+            ("CREATE ROLE guest LOGIN", "REVOKE CONNECT ON DATABASE postgres FROM PUBLIC"),
+            id="a database without the right",
+        ),
+    ],
+)
+def test_a_server_that_gives_no_right_is_not_away(own_postgres: PostgresServer, statements: tuple[str, ...]) -> None:
+    engine = create_engine(own_postgres.address)
+    with engine.begin() as connection:
+        for statement in statements:
+            connection.execute(text(statement))
+    engine.dispose()
+    with pytest.raises(LogUnusable) as told:
+        open_store(own_postgres.address.replace("bardo@", "guest@"), keep_content=False)
+    assert not told.value.away
+
+
 def test_only_a_server_is_away(own_postgres: PostgresServer, tmp_path: Path) -> None:
     own_postgres.stop()
     with pytest.raises(DatabaseProblem) as told:

@@ -179,8 +179,8 @@ def reason(error: BaseException) -> str:
     return in_one_line(error.orig if isinstance(error, DBAPIError) and error.orig is not None else error)
 
 
-# What PostgreSQL says to an account or a database that it does not take.
-_REFUSALS = ("authentication failed", "does not exist", "pg_hba.conf")
+# What PostgreSQL says to an account or a database that it does not take, in English.
+_REFUSALS = ("authentication failed", "does not exist", "pg_hba.conf", "permission denied", "not permitted to log in")
 
 
 def unusable(address: URL, error: BaseException, use: DatabaseUse = STATE) -> DatabaseProblem:
