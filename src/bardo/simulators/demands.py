@@ -289,35 +289,11 @@ OPENAI_ROOT = (
     "Invalid schema for function in '{place}': schema must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top "
     "level."
 )
-_STRICT_WORDS = frozenset(
-    [
-        *(
-            "type",
-            "properties",
-            "required",
-            "additionalProperties",
-            "items",
-            "enum",
-            "const",
-            "anyOf",
-            "$ref",
-            "$defs",
-            "definitions",
-        ),
-        *(
-            "title",
-            "description",
-            "$schema",
-            "minimum",
-            "maximum",
-            "exclusiveMinimum",
-            "exclusiveMaximum",
-            "multipleOf",
-            "minItems",
-        ),
-        *("maxItems", "pattern", "format"),
-    ]
-)
+_STRICT_WORDS = frozenset((
+    "type", "properties", "required", "additionalProperties", "items", "enum", "const", "anyOf", "$ref",
+    "$defs", "definitions", "title", "description", "$schema", "minimum", "maximum", "exclusiveMinimum",
+    "exclusiveMaximum", "multipleOf", "minItems", "maxItems", "pattern", "format",
+))  # fmt: skip
 
 
 def check_openai_strict(place: str, schema: Fields) -> None:

@@ -110,40 +110,13 @@ def _check_compaction(where: str, edit: Fields) -> None:
         raise Refusal("bad_value", f"{where}.compact_20260112.trigger.value: {words}")
 
 
-_KNOWN = frozenset(
-    (
-        "billing_policy",
-        "cache_control",
-        "compaction",
-        "container",
-        "context_management",
-        "diagnostics",
-        "fallback_credit_token",
-        "fallbacks",
-        "inference_geo",
-        "max_tokens",
-        "mcp_servers",
-        "messages",
-        "metadata",
-        "model",
-        "output_config",
-        "output_format",
-        "service_tier",
-        "speed",
-        "stop_sequences",
-        "stream",
-        "system",
-        "temperature",
-        "thinking",
-        "thread",
-        "tool_choice",
-        "tools",
-        "top_k",
-        "top_p",
-        "user_profile_id",
-        "workspace_id",
-    )
-)
+_KNOWN = frozenset((
+    "billing_policy", "cache_control", "compaction", "container", "context_management", "diagnostics",
+    "fallback_credit_token", "fallbacks", "inference_geo", "max_tokens", "mcp_servers", "messages", "metadata",
+    "model", "output_config", "output_format", "service_tier", "speed", "stop_sequences", "stream", "system",
+    "temperature", "thinking", "thread", "tool_choice", "tools", "top_k", "top_p", "user_profile_id",
+    "workspace_id",
+))  # fmt: skip
 _LEAST_BUDGET = 1024
 
 

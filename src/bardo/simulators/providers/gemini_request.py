@@ -248,36 +248,11 @@ def _parameters(function: Fields) -> object:
     return either(function, "parametersJsonSchema") or function.get("parameters")
 
 
-_SCHEMA_FIELDS = frozenset(
-    [
-        *(
-            "type",
-            "format",
-            "title",
-            "description",
-            "nullable",
-            "enum",
-            "items",
-            "minItems",
-            "maxItems",
-            "properties",
-            "required",
-        ),
-        *(
-            "minProperties",
-            "maxProperties",
-            "minLength",
-            "maxLength",
-            "pattern",
-            "minimum",
-            "maximum",
-            "example",
-            "default",
-            "anyOf",
-        ),
-        "propertyOrdering",
-    ]
-)
+_SCHEMA_FIELDS = frozenset((
+    "type", "format", "title", "description", "nullable", "enum", "items", "minItems", "maxItems", "properties",
+    "required", "minProperties", "maxProperties", "minLength", "maxLength", "pattern", "minimum", "maximum",
+    "example", "default", "anyOf", "propertyOrdering",
+))  # fmt: skip
 
 
 def _check_fields(schemas: Sequence[object]) -> None:

@@ -48,30 +48,11 @@ _IDS_AT_ONCE = 500
 _ROWS_OF_A_STEP = 10_000
 _ROWS_FETCHED_AT_ONCE = 100
 _LISTED = (
-    "row_number",
-    "request_id",
-    "started_at",
-    "seconds",
-    "client_dialect",
-    "provider",
-    "provider_dialect",
-    "model_asked",
-    "model",
-    "streamed",
-    "attempts",
-    "operation",
-    "status",
-    "outcome",
-    "error_class",
-    "visibility",
-    "input_tokens",
-    "output_tokens",
-    "reasoning_tokens",
-    "tokens_approx",
-    "cost_usd",
-    "reasoning_verdict",
-    "key_id",
-)
+    "row_number", "request_id", "started_at", "seconds", "client_dialect", "provider", "provider_dialect",
+    "model_asked", "model", "streamed", "attempts", "operation", "status", "outcome", "error_class",
+    "visibility", "input_tokens", "output_tokens", "reasoning_tokens", "tokens_approx", "cost_usd",
+    "reasoning_verdict", "key_id",
+)  # fmt: skip
 _TIMES = tuple(_column[name] for name in CallTimes.__struct_fields__)
 _FILE_ENDINGS = ("", "-wal")
 # The last there is, in the byte order ids are compared by.
