@@ -151,6 +151,35 @@ def test_anthropic_asks_for_the_thinking_before_its_tools_while_it_thinks_within
     assert ask("anthropic", body)[0] == 200
 
 
+@pytest.mark.parametrize("thinks", [True, False], ids=["the loop thinks", "the loop does not think"])
+def test_a_turn_within_a_loop_needs_no_thinking_where_another_one_of_it_has_some(thinks: bool) -> None:
+    body = loop("anthropic")
+    first = body["messages"][1]["content"]
+    call = {**next(one for one in first if one["type"] == "tool_use"), "id": "toolu_01second"}
+    result = {"type": "tool_result", "tool_use_id": call["id"], "content": "rainy"}
+    body["messages"] += [{"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]
+    if thinks:
+        assert ask("anthropic", body)[0] == 200
+    else:
+        assert "messages.1.content.0.type: Expected `thinking`" in error_of(
+            "anthropic", without_items(body, "content", "thinking")
+        )
+
+
+@pytest.mark.parametrize("thinks", [True, False], ids=["the loop thinks", "the loop does not think"])
+def test_openrouter_hands_on_what_is_said_of_a_loop(thinks: bool) -> None:
+    model = "anthropic/claude-haiku-4.5"
+    body = first_turn("openrouter", model) | {"reasoning": {"effort": "low"}}
+    _, reply = ask("openrouter", body, model=model)
+    message = reply["choices"][0]["message"]
+    for place in ("first", "second"):
+        calls = [{**message["tool_calls"][0], "id": place}]
+        turn = {**message, "tool_calls": calls} if place == "first" else {"role": "assistant", "tool_calls": calls}
+        body["messages"] += [turn, {"role": "tool", "tool_call_id": place, "content": "sunny"}]
+    sent = body if thinks else without(body, "reasoning_details")
+    assert ask("openrouter", sent, model=model)[0] == (200 if thinks else 400)
+
+
 def moved_to_the_end(blocks: list[Body]) -> list[Body]:
     return [*blocks[1:], blocks[0]]
 

@@ -317,6 +317,33 @@ def test_a_budget_gives_way_to_a_turn_whose_thinking_is_lost() -> None:
     assert (kept["thinking"], lost) == (ENABLED, {})
 
 
+@pytest.mark.parametrize(
+    ("firsts", "thinks"),
+    [
+        ([SIGNED, None], True),
+        ([None, SIGNED], True),
+        ([SIGNED, None, None], True),
+        ([None, None], False),
+        ([SIGNED, "asked", None], False),
+    ],
+    ids=["thinks first", "thinks last", "thinks at the beginning alone", "never thinks", "thinks in an earlier loop"],
+)
+def test_a_budget_stays_where_a_loop_of_tools_has_thinking(firsts: list[Any], thinks: bool) -> None:
+    control = Control(fields={"thinking": ENABLED}, thinks=True)
+    loop: list[Message] = [*HI]
+    for place, first in enumerate(firsts):
+        if first == "asked":
+            loop += [Message("assistant", (TextBlock("Done."),)), *HI]
+            continue
+        call = msgspec.structs.replace(CALL, id=f"t{place}")
+        thought = () if first is None else (first,)
+        result = msgspec.structs.replace(RESULT, call_id=call.id)
+        loop += [Message("assistant", (*thought, call)), Message("user", (result,))]
+    body, lost = encode(messages=tuple(loop), tools=(TOOL,), control=control)
+    assert body["thinking"] == (ENABLED if thinks else OFF)
+    assert set(lost) == (set() if thinks else {"reasoning"})
+
+
 def test_an_id_that_a_host_gave_to_thinking_is_not_sent_in_a_signature() -> None:
     style = "anthropic-claude-v1"
     signature, name = Opaque("signature", "EqMs", style), Opaque("id", "rs_1", style)

@@ -347,6 +347,43 @@ def test_what_is_missed_of_a_tool_loop_is_what_its_reader_is_given_back(preset: 
         assert ("the reasoning behind a tool call" in missed) == (told or misses_all)
 
 
+HOST = reader("openrouter", "anthropic/claude-sonnet-4.5")
+SIGNED = ReasoningBlock(text="Hm.", format=CLAUDE, opaque=(Opaque("signature", "EqMs", CLAUDE, HOST.origin()),))
+DONE = (Message("assistant", (TextBlock("Done."),)), QUESTION)
+
+
+@pytest.mark.parametrize(
+    ("turns", "off"),
+    [
+        ([(SIGNED, call("c1"))], False),
+        ([(call("c1"),)], True),
+        ([(SIGNED, call("c1")), (call("c2"),)], False),
+        ([(call("c1"),), (SIGNED, call("c2"))], False),
+        ([(call("c1"),), (call("c2"),)], True),
+        ([(call("c1"),), (), (SIGNED, call("c2"))], False),
+        ([(SIGNED, call("c1")), (), (call("c2"),)], True),
+    ],
+    ids=[
+        "thinks",
+        "does not think",
+        "thinks at the beginning of the loop",
+        "thinks later in the loop",
+        "thinks nowhere in the loop",
+        "an earlier loop lacks it",
+        "an earlier loop alone has it",
+    ],
+)
+def test_thinking_is_off_where_no_turn_of_the_loop_has_any(turns: list[tuple[Block, ...]], off: bool) -> None:
+    messages = [QUESTION]
+    for blocks in turns:
+        results = tuple(ToolResultBlock(call_id=one.id) for one in blocks if isinstance(one, ToolCallBlock))
+        messages += [Message("assistant", blocks), Message("user", results)] if blocks else DONE
+    policy = ReasoningPolicy(mode="effort", effort="low")
+    request = msgspec.structs.replace(asked(*messages), reasoning=policy)
+    sent = restore(request, HOST).request
+    assert sent.reasoning == (ReasoningPolicy(mode="off") if off else policy)
+
+
 def test_a_conversation_without_a_reply_costs_and_changes_nothing() -> None:
     request = asked(QUESTION)
     assert keys_in(turns_of(request)) == []

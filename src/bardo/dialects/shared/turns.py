@@ -54,20 +54,26 @@ def _without_role(carried: Carried | None) -> Carried | None:
 
 
 def answers_without_thinking(turns: Iterable[tuple[str, bool, bool]]) -> bool:
-    """Return whether results of tools stand behind the model's last turn, and that does not begin with thinking.
+    """Return whether results of tools stand at the end, and no turn of the model in this loop of calls and results begins with thinking.
 
     `turns` are from the last one on: who speaks, whether it begins with thinking, whether it holds results of tools. Those of the model
     that follow each other are one. Claude refuses such a conversation together with a budget for thinking.
     """
-    answers = called = thinks = False
+    # A loop is one turn to Claude: it thinks at its beginning, and then may call further tools without. Where that thinking is at hand,
+    # Claude refuses the thinking if it is turned off (BerriAI/litellm#18926, 2026-01).
+    answers = called = begins_last = False
     for role, begins, has_results in turns:
-        if role == "assistant" and answers:
-            called, thinks = True, begins
-        elif role == "assistant" or called:
+        if role == "assistant":
+            if not answers:
+                return False
+            called, begins_last = True, begins
+            continue
+        if begins_last:
+            return False
+        if called and not has_results:
             break
-        else:
-            answers = answers or has_results
-    return called and not thinks
+        answers = answers or has_results
+    return called and not begins_last
 
 
 _REFUSAL = "refusal"

@@ -133,18 +133,28 @@ def _without_id(block: Block, rules: ReplayRules) -> Block:
 
 
 def lacks_thinking(request: Request) -> bool:
-    """Whether thinking is asked for, and the tools that are being answered were called without any that can be sent."""
-    return request.reasoning is not None and may_lack_thinking(request)
+    """Whether thinking is asked for, and no turn of the tool loop that goes on has any that can be sent.
+
+    A loop is one turn to Claude: it thinks at its beginning, and may call further tools without. Where some of its thinking is at hand, a
+    host refuses that thinking if it is turned off (BerriAI/litellm#18926, 2026-01). What lacks thinking before the loop is refused nowhere.
+    """
+    return (
+        request.reasoning is not None and request.reasoning.mode != "off" and set(_thinking_of_loop(request)) == {False}
+    )
 
 
 def may_lack_thinking(request: Request) -> bool:
-    """Whether thinking is not turned off, and the tools that are being answered were called without any that can be sent."""
-    if request.reasoning is not None and request.reasoning.mode == "off":
-        return False
-    calling = next((message for message in reversed(request.messages) if message.role == "assistant"), None)
-    if calling is None or ToolCallBlock not in calling.kinds or ToolResultBlock not in request.messages[-1].kinds:
-        return False
-    return not any(isinstance(block, ReasoningBlock) and states_of(block) for block in calling.blocks)
+    """Whether thinking is not turned off, and some turn of the tool loop that goes on has none that can be sent."""
+    off = request.reasoning is not None and request.reasoning.mode == "off"
+    return not off and not all(_thinking_of_loop(request))
+
+
+def _thinking_of_loop(request: Request) -> Iterator[bool]:
+    """Yield, of each turn that called tools in the loop that goes on, whether it has thinking that can be sent."""
+    if request.messages and ToolResultBlock in request.messages[-1].kinds:
+        for place in _loop_places(request):
+            blocks = request.messages[place].blocks
+            yield any(isinstance(block, ReasoningBlock) and states_of(block) for block in blocks)
 
 
 def open_loop(request: Request) -> frozenset[int]:

@@ -147,14 +147,22 @@ def _check_prefix(where: str, bound: dict[str, object], body: Fields, messages: 
 
 
 def _check_start(body: Fields, messages: Sequence[Fields]) -> None:
-    """With a budget, the turn whose tools are being answered must begin with its thinking."""
-    if at(body, "thinking.type") != "enabled" or len(messages) < 2:
+    """With a budget, the loop of calls and results that is being answered must have thinking where one of its turns begins.
+
+    A turn within a loop may lack it: BerriAI/litellm#18926, 2026-01, quotes such a loop that Opus made and that was taken back.
+    """
+    if at(body, "thinking.type") != "enabled":
         return
-    answered = any(one.get("type") == "tool_result" for one in rows(messages[-1].get("content")))
-    first = next(iter(rows(messages[-2].get("content"))), {})
-    if answered and messages[-2].get("role") == "assistant" and first.get("type") not in _SEALED:
-        where = f"messages.{len(messages) - 2}.content.0.type"
-        raise Refusal("bad_value", f"{where}: {_EXPECTED.format(found=text(first.get('type')))}")
+    place, found = len(messages) - 1, ""
+    while place > 0 and any(one.get("type") == "tool_result" for one in rows(messages[place].get("content"))):
+        if messages[place - 1].get("role") != "assistant":
+            return
+        first = next(iter(rows(messages[place - 1].get("content"))), {})
+        if first.get("type") in _SEALED:
+            return
+        place, found = place - 2, text(first.get("type"))
+    if found:
+        raise Refusal("bad_value", f"messages.{place + 1}.content.0.type: {_EXPECTED.format(found=found)}")
 
 
 def _prefix(body: Fields, messages: Sequence[Fields]) -> dict[str, object]:

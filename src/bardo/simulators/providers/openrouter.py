@@ -68,7 +68,14 @@ def _check_detail(maker: str, index: int, detail: Fields) -> None:
 def _check_call(body: Fields, maker: str, index: int, message: Fields) -> None:
     reasoning = at(body, "reasoning")
     thinks = isinstance(reasoning, dict) and reasoning.get("enabled") is not False and reasoning.get("effort") != "none"
-    if maker == "anthropic" and thinks and index >= _last_call(body) and _answers_a_tool(body):
+    # A turn within a loop of calls and results may lack what another one of it has (BerriAI/litellm#18926, 2026-01).
+    if (
+        maker == "anthropic"
+        and thinks
+        and index >= _last_call(body)
+        and _answers_a_tool(body)
+        and not _loop_thinks(body)
+    ):
         raise UpstreamRefusal("Anthropic", f"messages.{index}.content.0.type: {_EXPECTED}")
     if maker == "google" and gemini_request.signs_always(text(body.get("model"))) and index > _last_question(body):
         name = text(at(rows(message.get("tool_calls"))[0], "function.name"))
@@ -77,6 +84,13 @@ def _check_call(body: Fields, maker: str, index: int, message: Fields) -> None:
 
 def _last_call(body: Fields) -> int:
     return max(index for index, one in _messages(body) if rows(one.get("tool_calls")))
+
+
+def _loop_thinks(body: Fields) -> bool:
+    loop = (message for index, message in _messages(body) if index > _last_question(body))
+    return any(
+        "signature" in one or "data" in one for message in loop for one in rows(message.get("reasoning_details"))
+    )
 
 
 def _answers_a_tool(body: Fields) -> bool:
