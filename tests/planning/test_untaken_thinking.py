@@ -96,6 +96,41 @@ def test_an_item_with_another_models_thinking_is_not_for_openai() -> None:
     assert [one.what for one in sent.degraded] == ["reasoning"]
 
 
+OWN = {"type": "reasoning", "id": "rs_68a1", "summary": [], "encrypted_content": "gAAAAAB" + "x" * 40}
+SAID = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Yes.", "annotations": []}]}
+
+
+@pytest.mark.parametrize(
+    ("items", "leads"),
+    [
+        ([OWN, SAID], True),
+        ([OWN, OWN, SAID], True),
+        ([{**OWN, "encrypted_content": None}], True),
+        ([OWN], False),
+        ([OWN, OWN], False),
+        ([OWN, SAID, OWN], False),
+    ],
+    ids=["an answer", "an answer behind two", "no state", "nothing", "nothing behind two", "nothing behind an answer"],
+)
+def test_reasoning_that_leads_to_nothing_is_left_out_however_it_is_sent(items: list[Any], leads: bool) -> None:
+    body = {
+        "model": "gpt-5-mini",
+        "store": False,
+        "input": [*items, {"type": "message", "role": "user", "content": "Go on."}],
+    }
+    row = builtin().provider("openai")
+    assert row is not None
+    request = dialect("openai_responses").decode_request(msgspec.json.encode(body), Arrival(model="gpt-5-mini"))
+    target = Target(provider=Provider(id="openai", row=row, base_url="http://host/v1"), model="gpt-5-mini")
+    sent, written = plan(request, target), plan(request, target, may_forward=False)
+    assert (sent.written is None) is leads
+    lost = [(one.what, one.asked, one.sent) for one in sent.degraded]
+    assert lost == [(one.what, one.asked, one.sent) for one in written.degraded]
+    assert bool(lost) is not leads
+    kinds = [one.get("type") for one in msgspec.json.decode(sent.wire.body)["input"]]
+    assert kinds == [one.get("type") for one in msgspec.json.decode(written.wire.body)["input"]]
+
+
 def test_openais_own_items_go_on_as_they_came() -> None:
     own = {"type": "reasoning", "id": "rs_68a1", "summary": [], "encrypted_content": "gAAAAAB" + "x" * 40}
     sent = given_back("openai", "gpt-5-mini", own)

@@ -11,7 +11,7 @@ from bardo.dialects.openai_responses.functions import TOOL_SEARCHES, as_function
 from bardo.dialects.openai_responses.reply_in import CALLS, DetectedDialectReply, tells_call, with_broken_calls
 from bardo.dialects.openai_responses.reply_out import ReplyWriter, encode_response
 from bardo.dialects.openai_responses.request_in import decode_request
-from bardo.dialects.openai_responses.request_out import DECLARATION, encode_body, encode_control, gives_untaken_thinking
+from bardo.dialects.openai_responses.request_out import DECLARATION, encode_body, encode_control, gives_refused_thinking
 from bardo.dialects.openai_responses.usage import TOKEN_COUNT
 from bardo.dialects.openai_responses.wire import FRAMING, NAME, SEARCHES, STATUSES, USUAL, WITHIN
 from bardo.dialects.shared.content_forms import RESPONSES_PICTURES, annotations_form, openai_logprobs
@@ -30,7 +30,7 @@ DIALECT = Dialect(
     declaration=DECLARATION,
     request_path=lambda request: "responses",
     encode_body=encode_body,
-    mends=gives_untaken_thinking,
+    mends=gives_refused_thinking,
     encode_control=encode_control,
     reply=ReplyDeclaration(
         searches=SEARCHES,

@@ -64,8 +64,17 @@ DECLARATION = Declaration(
 )
 
 
-def gives_untaken_thinking(request: Request, row: ProviderRow, facts: HistoryFacts) -> bool:
-    """Whether a client's own body gives back thinking of another model, which has no state here: OpenAI refuses the item, or its id."""
+def gives_refused_thinking(request: Request, row: ProviderRow, facts: HistoryFacts) -> bool:
+    """Whether a client's own body gives back reasoning that leads to nothing, or another model's, which has no state here.
+
+    OpenAI refuses either item, or its id.
+    """
+    if ReasoningBlock not in facts.parts:
+        return False
+    for block in [message.blocks[-1] for message in request.messages if message.blocks]:
+        own = type(block) is ReasoningBlock and "format" not in fields_for(NAME, block.carried)
+        if own and any(opaque.kind == "encrypted" for opaque in block.opaque):  # type: ignore[union-attr]
+            return True
     if row.quirks.replay != "none" or row.generic:
         return False
     return not all(block.opaque for block in facts.blocks if type(block) is ReasoningBlock)
