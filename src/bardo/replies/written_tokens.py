@@ -32,25 +32,22 @@ _LEAST, _MOST = 0.5, 2.5
 """What a correction may be: a count outside is none of this text."""
 
 
-class WrittenTokens:
+class WrittenTokens(msgspec.Struct, eq=False):
     """Counts the text, thinking and arguments of one reply as they are decoded, and keeps what the provider counts besides.
 
     Most providers count at the end of a reply, some say a preliminary count at its beginning. Whoever leaves a reply, or loses it, still
     pays for the text that the model had written until then.
     """
 
-    __slots__ = ("_answer", "_at_count", "_ended", "_pieces", "_thinking", "_thoughts", "usage")
-
-    def __init__(self) -> None:
-        self._answer = TokenEstimate()
-        self._thinking = TokenEstimate()
-        # Pieces of the answer and of thinking that are not counted yet: most replies are counted once, in their middle or at their end.
-        self._pieces: list[str] = []
-        self._thoughts: list[str] = []
-        self._at_count = 0
-        """What was written when the provider said its last count."""
-        self._ended = False
-        self.usage = Usage()
+    usage: Usage = Usage()
+    _answer: TokenEstimate = msgspec.field(default_factory=TokenEstimate)
+    _thinking: TokenEstimate = msgspec.field(default_factory=TokenEstimate)
+    # Pieces of the answer and of thinking that are not counted yet: most replies are counted once, in their middle or at their end.
+    _pieces: list[str] = []
+    _thoughts: list[str] = []
+    _at_count: int = 0
+    """What was written when the provider said its last count."""
+    _ended: bool = False
 
     def feed(self, events: Sequence[Event]) -> None:
         """Take the events of one frame, as they were decoded."""

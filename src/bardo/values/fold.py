@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Self
 
@@ -44,7 +45,7 @@ from bardo.values.events import (
     UsageUpdate,
     WithheldThought,
 )
-from bardo.values.reasoning import ReasoningChain, ReasoningCost, visibility_of
+from bardo.values.reasoning import ReasoningChain, ReasoningCost, ReasoningVisibility
 from bardo.values.response import Response
 from bardo.values.runs import texts_of
 from bardo.values.usage import Usage, estimate_tokens
@@ -70,11 +71,13 @@ def build_chain(
     """
     # One pass, for every reply: of one with thinking it takes a third of the time that passes for each question do.
     found: list[ReasoningBlock] = []
-    interleaved = called = holds_state = False
+    interleaved = called = holds_state = has_text = summed_up = False
     for block in blocks:
         if type(block) is ReasoningBlock:
             found.append(block)
             interleaved = interleaved or called
+            has_text, summed_up = has_text or bool(block.text), summed_up or any(block.summary)
+            holds_state = holds_state or bool(block.opaque)
         elif type(block) is TextBlock:
             holds_state = holds_state or bool(block.opaque)
         elif type(block) is ToolCallBlock:
@@ -97,10 +100,16 @@ def build_chain(
         if usage.output_tokens is not None:
             # Thinking is a part of the output, so that no estimate of it is larger.
             tokens = min(tokens, usage.output_tokens)
+    # Full text goes before summaries, and these before mere evidence that there was thinking.
+    visibility = ReasoningVisibility.OPAQUE if tokens > 0 or holds_state else ReasoningVisibility.NONE
+    if has_text and not summarizes:
+        visibility = ReasoningVisibility.VISIBLE
+    elif has_text or summed_up:
+        visibility = ReasoningVisibility.SUMMARIZED
     return ReasoningChain(
         provider=provider,
         model=model,
-        visibility=visibility_of(thoughts, evidence=tokens > 0 or holds_state, summarizes=summarizes),
+        visibility=visibility,
         content=content,
         reasoning_tokens=tokens,
         reported=reported,
@@ -113,19 +122,16 @@ def build_chain(
     )
 
 
-class CarriedFields:
+class CarriedFields(msgspec.Struct, eq=False):
     """Fields of one dialect: lists are appended to, objects updated, anything else is replaced.
 
     Fields of another dialect replace them all.
     """
 
-    __slots__ = ("_dialect", "_fields", "_own", "_replaced")
-
-    def __init__(self, dialect: str = "") -> None:
-        self._dialect = dialect
-        self._replaced = ""
-        self._fields: dict[str, Any] = {}
-        self._own: set[str] = set()
+    _dialect: str = ""
+    _replaced: str = ""
+    _fields: dict[str, Any] = {}
+    _own: set[str] = set()
 
     def __bool__(self) -> bool:
         return bool(self._dialect)
@@ -222,38 +228,16 @@ class OpaqueStates:
         return states
 
 
-class GrowingBlock:
+class GrowingBlock(msgspec.Struct, eq=False):
     """A block that is still arriving."""
 
-    __slots__ = ("carried", "format", "id", "name", "opaque", "parts", "pieces")
-
-    def __init__(self) -> None:
-        self.pieces: list[str] = []
-        self.parts: dict[int, list[str]] | None = None
-        self.opaque: OpaqueStates | None = None
-        self.carried: CarriedFields | None = None
-        self.id = self.name = self.format = ""
-
-    def think(self, text: str, part: int | None) -> None:
-        """Add thinking text, or a piece of one part of its summary."""
-        if part is None:
-            self.pieces.append(text)
-            return
-        if self.parts is None:
-            self.parts = {}
-        self.parts.setdefault(part, []).append(text)
-
-    def add_state(self, opaque: Opaque) -> None:
-        """Add a piece of opaque state."""
-        if self.opaque is None:
-            self.opaque = OpaqueStates()
-        self.opaque.add(opaque)
-
-    def add_fields(self, dialect: str, fields: dict[str, Any]) -> None:
-        """Add fields of a dialect."""
-        if self.carried is None:
-            self.carried = CarriedFields()
-        self.carried.merge(dialect, fields)
+    pieces: list[str] = []
+    parts: dict[int, list[str]] | None = None
+    opaque: OpaqueStates | None = None
+    carried: CarriedFields | None = None
+    id: str = ""
+    name: str = ""
+    format: str = ""
 
     @property
     def states(self) -> tuple[Opaque, ...]:
@@ -273,8 +257,6 @@ class GrowingBlock:
 class GrowingText(GrowingBlock):
     """Text of an answer, or a block of which only state or fields have come."""
 
-    __slots__ = ()
-
     def block(self) -> ReplyBlock:
         """Return the block as far as it has come."""
         opaque = () if self.opaque is None else self.opaque.states()
@@ -284,8 +266,6 @@ class GrowingText(GrowingBlock):
 class GrowingRefusal(GrowingBlock):
     """The words of a refusal."""
 
-    __slots__ = ()
-
     def block(self) -> ReplyBlock:
         """Return the block as far as it has come."""
         return RefusalBlock("".join(self.pieces), self.fields)
@@ -293,8 +273,6 @@ class GrowingRefusal(GrowingBlock):
 
 class GrowingThinking(GrowingBlock):
     """A stretch of thinking, with the parts of its summary."""
-
-    __slots__ = ()
 
     def block(self) -> ReplyBlock:
         """Return the block as far as it has come."""
@@ -310,11 +288,7 @@ class GrowingThinking(GrowingBlock):
 class GrowingCall(GrowingBlock):
     """A tool call, whose arguments arrive in pieces, until it `ended`."""
 
-    __slots__ = ("ended",)
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.ended = False
+    ended: bool = False
 
     def block(self) -> ReplyBlock:
         """Return the block as far as it has come."""
@@ -328,36 +302,14 @@ class GrowingCall(GrowingBlock):
         )
 
 
-class GrowingChoice:
+class GrowingChoice(msgspec.Struct, eq=False):
     """The blocks of one choice, in order of first appearance."""
 
-    def __init__(self) -> None:
-        self.blocks_begun: dict[int, GrowingBlock | UnknownBlock] = {}
-        self.finish: Finish | None = None
-        self.carried: CarriedFields | None = None
-        self.empty_thought = self.withheld_thought = False
-
-    def growing(self, number: int, kind: type[GrowingBlock]) -> GrowingBlock:
-        """Return block `number`, begun as `kind` where it is new."""
-        block = self.blocks_begun.get(number)
-        if block is None or isinstance(block, UnknownBlock):
-            block = self.blocks_begun[number] = kind()
-        elif type(block) is GrowingText and kind is not GrowingText and not block.pieces:
-            # State or fields came before the block itself, and nobody knew yet what it would be.
-            known, block = block, kind()
-            block.opaque, block.carried = known.opaque, known.carried
-            self.blocks_begun[number] = block
-        return block
-
-    def add_fields(self, dialect: str, fields: dict[str, Any]) -> None:
-        """Add fields of a dialect that belong to the choice itself."""
-        if self.carried is None:
-            self.carried = CarriedFields()
-        self.carried.merge(dialect, fields)
-
-    def put(self, number: int, block: UnknownBlock) -> None:
-        """Place a whole block."""
-        self.blocks_begun[number] = block
+    blocks_begun: dict[int, GrowingBlock | UnknownBlock] = {}
+    finish: Finish | None = None
+    carried: CarriedFields | None = None
+    empty_thought: bool = False
+    withheld_thought: bool = False
 
 
 def _never(model: str) -> bool:
@@ -387,9 +339,9 @@ class ResponseFold:
         self._provider = provider
         self._billed_as_output = billed_as_output
         self._start = ReplyStart(model=model)
-        self._choices: dict[int, GrowingChoice] = {}
+        self._choices: defaultdict[int, GrowingChoice] = defaultdict(GrowingChoice)
         self.usage = Usage()
-        self._degraded = DegradationList()
+        self._degraded: DegradationList | None = None
         self._error: BardoError | None = None
         self._carried = CarriedFields()
         self._extension: dict[str, Any] = {}
@@ -466,23 +418,27 @@ class ResponseFold:
             ),
             usage=self.usage,
             finish=finish,
-            degraded=self._degraded.all,
+            degraded=() if self._degraded is None else self._degraded.all,
             error=self._error,
             carried=self._carried.carried(),
             choice_carried=None if choice.carried is None else choice.carried.carried(),
             bardo=self._extension,
         )
 
-    def _choice(self, index: int) -> GrowingChoice:
-        choice = self._choices.get(index)
-        if choice is None:
-            choice = self._choices[index] = GrowingChoice()
-        return choice
-
-    def _block(self, choice: int, block: int, kind: type[GrowingBlock]) -> GrowingBlock:
-        known = self._choices.get(choice) or self._choice(choice)
-        growing = known.blocks_begun.get(block)
-        return growing if type(growing) is kind else known.growing(block, kind)
+    def _block(self, choice: int, number: int, kind: type[GrowingBlock]) -> GrowingBlock:
+        """Return a block of a choice, begun as `kind` where it is new."""
+        begun = self._choices[choice].blocks_begun
+        block = begun.get(number)
+        if type(block) is kind:
+            return block
+        if block is None or isinstance(block, UnknownBlock):
+            block = begun[number] = kind()
+        elif type(block) is GrowingText and kind is not GrowingText and not block.pieces:
+            # State or fields came before the block itself, and nobody knew yet what it would be.
+            known, block = block, kind()
+            block.opaque, block.carried = known.opaque, known.carried
+            begun[number] = block
+        return block
 
     def _take_start(self, event: ReplyStart) -> None:
         self._start = ReplyStart(
@@ -497,16 +453,21 @@ class ResponseFold:
     def _take_think_chunk(self, event: ThinkChunk) -> None:
         block = self._block(event.choice, event.block, GrowingThinking)
         self._room -= len(event.text)
-        if self._room >= 0:
-            block.think(event.text, event.part)
-        else:
+        if self._room < 0:
             self._thinking_not_held += len(event.text)
+        elif event.part is None:
+            block.pieces.append(event.text)
+        else:
+            # A piece of one part of its summary.
+            if block.parts is None:
+                block.parts = {}
+            block.parts.setdefault(event.part, []).append(event.text)
 
     def _take_empty_thought(self, event: EmptyThought) -> None:
-        self._choice(event.choice).empty_thought = True
+        self._choices[event.choice].empty_thought = True
 
     def _take_withheld_thought(self, event: WithheldThought) -> None:
-        self._choice(event.choice).withheld_thought = True
+        self._choices[event.choice].withheld_thought = True
 
     def _take_content(self, event: ContentChunk) -> None:
         block = self._block(event.choice, event.block, GrowingText)
@@ -533,28 +494,39 @@ class ResponseFold:
         block.ended = True
 
     def _take_opaque(self, event: OpaqueState) -> None:
-        self._block(event.choice, event.block, GrowingText).add_state(event.opaque)
+        block = self._block(event.choice, event.block, GrowingText)
+        if block.opaque is None:
+            block.opaque = OpaqueStates()
+        block.opaque.add(event.opaque)
 
     def _take_block_fields(self, event: BlockFields) -> None:
-        self._block(event.choice, event.block, GrowingText).add_fields(event.dialect, event.fields)
+        block = self._block(event.choice, event.block, GrowingText)
+        if block.carried is None:
+            block.carried = CarriedFields()
+        block.carried.merge(event.dialect, event.fields)
 
     def _take_unknown(self, event: UnknownContent) -> None:
-        self._choice(event.choice).put(event.block, UnknownBlock(event.dialect, event.value))
+        self._choices[event.choice].blocks_begun[event.block] = UnknownBlock(event.dialect, event.value)
 
     def _take_reply_fields(self, event: ReplyFields) -> None:
         if event.choice is None:
             self._carried.merge(event.dialect, event.fields)
-        else:
-            (self._choices.get(event.choice) or self._choice(event.choice)).add_fields(event.dialect, event.fields)
+            return
+        choice = self._choices[event.choice]
+        if choice.carried is None:
+            choice.carried = CarriedFields()
+        choice.carried.merge(event.dialect, event.fields)
 
     def _take_usage(self, event: UsageUpdate) -> None:
         self.usage = event.usage
 
     def _take_degraded(self, event: Degraded) -> None:
+        if self._degraded is None:
+            self._degraded = DegradationList()
         self._degraded.add(event.degradation)
 
     def _take_finish(self, event: Finish) -> None:
-        (self._choices.get(event.choice) or self._choice(event.choice)).finish = event
+        self._choices[event.choice].finish = event
 
     def _take_failed(self, event: Failed) -> None:
         self._error = event.error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any
 
@@ -90,21 +89,3 @@ class ReasoningChain(msgspec.Struct, frozen=True, kw_only=True):
     def steps(self) -> tuple[ReasoningStep, ...]:
         """The steps of `content`. A Response from `bardo` has them; a chain made by hand gets them from `bardo.reasoning.steps.stepped`."""
         return ()
-
-
-def visibility_of(blocks: Sequence[ReasoningBlock], *, evidence: bool, summarizes: bool = False) -> ReasoningVisibility:
-    """Return what can be read: full text before summaries, before mere `evidence` that there was thinking.
-
-    `summarizes`: what the model shows as text is a summary too.
-    """
-    if not blocks:
-        return ReasoningVisibility.OPAQUE if evidence else ReasoningVisibility.NONE
-    summed_up = False
-    for block in blocks:
-        if block.text:
-            return ReasoningVisibility.SUMMARIZED if summarizes else ReasoningVisibility.VISIBLE
-        summed_up = summed_up or any(block.summary)
-        evidence = evidence or bool(block.opaque)
-    if summed_up:
-        return ReasoningVisibility.SUMMARIZED
-    return ReasoningVisibility.OPAQUE if evidence else ReasoningVisibility.NONE

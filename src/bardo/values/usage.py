@@ -130,14 +130,11 @@ def block_tokens(block: Block, count_text: Callable[[str], int] = estimate_token
             return 0  # Nobody knows what it costs.
 
 
-class TokenEstimate:
+class TokenEstimate(msgspec.Struct, eq=False):
     """The estimate of a text that arrives in pieces: the sum of the estimates of small pieces would be too high."""
 
-    __slots__ = ("_other", "_plain")
-
-    def __init__(self) -> None:
-        self._plain = 0
-        self._other = 0
+    _plain: int = 0
+    _other: int = 0
 
     def add(self, text: str) -> None:
         """Count a piece."""
