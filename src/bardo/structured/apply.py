@@ -93,7 +93,7 @@ def _description(request: Request) -> str:
 def _of_mode(plan: StructuredPlan) -> tuple[Degradation, ...]:
     if not plan.downgraded:
         return ()
-    why = next((one.reason for one in plan.skipped), "the target offers nothing better")
+    why = next((step.reason for step in plan.skipped), "the target offers nothing better")
     return (
         Degradation(_FIELD, asked=plan.wanted, sent=plan.mode if plan.form != "json_object" else plan.form, why=why),
     )

@@ -64,15 +64,15 @@ def check_schema(schema: JsonSchema) -> int:
 def _patterns(schema: Json) -> Iterator[str]:
     waiting = [schema]
     while waiting:
-        one = waiting.pop()
-        if isinstance(one, dict):
-            if isinstance(one.get("pattern"), str):
-                yield one["pattern"]
-            if isinstance(one.get("patternProperties"), dict):
-                yield from one["patternProperties"]
-            waiting.extend(one.values())
-        elif isinstance(one, list):
-            waiting.extend(one)
+        node = waiting.pop()
+        if isinstance(node, dict):
+            if isinstance(node.get("pattern"), str):
+                yield node["pattern"]
+            if isinstance(node.get("patternProperties"), dict):
+                yield from node["patternProperties"]
+            waiting.extend(node.values())
+        elif isinstance(node, list):
+            waiting.extend(node)
 
 
 _PART = re.compile(r"\\.|\[(?:\\.|[^\]\\])*+\]?|\{(\d{0,9}),?(\d{0,9})\}|.", re.DOTALL)
@@ -112,16 +112,16 @@ class JudgingCost:
         self._nodes, self._alternatives, self._is_recursive = 0, 0, False
         waiting: list[Json] = [schema]
         while waiting:
-            one = waiting.pop()
-            if isinstance(one, dict):
+            node = waiting.pop()
+            if isinstance(node, dict):
                 self._nodes += 1
-                self._alternatives += sum(len(one[name]) for name in _LISTS if isinstance(one.get(name), list))
-                self._alternatives += "contains" in one
-                self._is_recursive |= "$ref" in one or "$dynamicRef" in one or "$recursiveRef" in one
-                waiting.extend(one.values())
-            elif isinstance(one, list):
+                self._alternatives += sum(len(node[name]) for name in _LISTS if isinstance(node.get(name), list))
+                self._alternatives += "contains" in node
+                self._is_recursive |= "$ref" in node or "$dynamicRef" in node or "$recursiveRef" in node
+                waiting.extend(node.values())
+            elif isinstance(node, list):
                 self._nodes += 1
-                waiting.extend(one)
+                waiting.extend(node)
 
     def is_small_for(self, value: Json) -> bool:
         """Return whether judging a value takes no more than MAX_WORK_HERE steps. It looks at no more than so many parts of the value."""
@@ -132,15 +132,15 @@ class JudgingCost:
             # Each alternative that refers to its parent doubles the work with each level.
             steps = each * (2**depth if self._is_recursive and self._alternatives > 1 else 1)
             inner: list[Json] = []
-            for one in level:
-                parts += 1 + (len(one) // _CHARS_OF_A_STEP if isinstance(one, str) else 0)
+            for item in level:
+                parts += 1 + (len(item) // _CHARS_OF_A_STEP if isinstance(item, str) else 0)
                 if parts * steps > MAX_WORK_HERE:
                     return False
-                if isinstance(one, dict):
-                    parts += sum(map(len, one)) // _CHARS_OF_A_STEP
-                    inner.extend(one.values())
-                elif isinstance(one, list):
-                    inner.extend(one)
+                if isinstance(item, dict):
+                    parts += sum(map(len, item)) // _CHARS_OF_A_STEP
+                    inner.extend(item.values())
+                elif isinstance(item, list):
+                    inner.extend(item)
             level = inner
         return True
 
@@ -162,7 +162,7 @@ def _too_much(message: str) -> InvalidRequest:
 def _deeper_than(value: Json, limit: int) -> bool:
     level = [value]
     for _ in range(limit):
-        level = [inner for one in level for inner in _inner(one)]
+        level = [inner for node in level for inner in _inner(node)]
         if not level:
             return False
     return True
@@ -187,12 +187,12 @@ class _Branches:
         waiting: list[Json] = [self._root]
         most = 0
         while waiting:
-            one = waiting.pop()
-            if isinstance(one, dict):
-                most = max(most, self._count(one, 0))
-                waiting.extend(one.values())
-            elif isinstance(one, list):
-                waiting.extend(one)
+            node = waiting.pop()
+            if isinstance(node, dict):
+                most = max(most, self._count(node, 0))
+                waiting.extend(node.values())
+            elif isinstance(node, list):
+                waiting.extend(node)
         return most
 
     def _count(self, schema: Json, depth: int) -> int:
@@ -200,13 +200,13 @@ class _Branches:
             return 1
         if depth > MAX_SCHEMA_DEPTH:
             return MAX_BRANCHES + 1
-        known = self._counted.get(id(schema))
-        if known is None:
+        branches = self._counted.get(id(schema))
+        if branches is None:
             self._open.add(id(schema))
-            known = 1 + sum(self._count(inner, depth + 1) for inner in self._tried(schema))
+            branches = 1 + sum(self._count(inner, depth + 1) for inner in self._tried(schema))
             self._open.discard(id(schema))
-            self._counted[id(schema)] = known
-        return known
+            self._counted[id(schema)] = branches
+        return branches
 
     def _tried(self, schema: dict[str, Json]) -> Iterator[Json]:
         for keyword in _LISTS:
@@ -221,13 +221,13 @@ def resolve(root: Json, reference: str) -> Json:
     """Return what a reference within the same document points to; None for anything else."""
     if not reference.startswith("#"):
         return None
-    found = root
+    node = root
     for part in reference[1:].split("/")[1:]:
         name = unquote(part).replace("~1", "/").replace("~0", "~")
-        if isinstance(found, dict) and name in found:
-            found = found[name]
-        elif isinstance(found, list) and name.isdigit() and int(name) < len(found):
-            found = found[int(name)]
+        if isinstance(node, dict) and name in node:
+            node = node[name]
+        elif isinstance(node, list) and name.isdigit() and int(name) < len(node):
+            node = node[int(name)]
         else:
             return None
-    return found
+    return node

@@ -54,15 +54,15 @@ class _Coercer:
         return value
 
     def _scalar(self, value: Json, accepted: frozenset[str], path: Path) -> Json:
-        found = _from_string(value, accepted) if isinstance(value, str) else _to_string(value, accepted)
-        if found is _NOTHING:
+        scalar = _from_string(value, accepted) if isinstance(value, str) else _to_string(value, accepted)
+        if scalar is _NOTHING:
             return value
         self.paths.append(pointer(path))
-        return found
+        return scalar
 
     def _members(self, value: dict[str, Json], schema: JsonSchema, path: Path) -> Json:
-        known, others = members_of(self._root, schema)
-        return {key: self.changed(inner, known.get(key, others), (*path, key)) for key, inner in value.items()}
+        properties, others = members_of(self._root, schema)
+        return {key: self.changed(inner, properties.get(key, others), (*path, key)) for key, inner in value.items()}
 
     def _items(self, value: list[Json], schema: JsonSchema, path: Path) -> Json:
         first, rest = items_of(self._root, schema)
@@ -80,18 +80,18 @@ _NOTHING = _NotChanged()
 
 
 def _from_string(text: str, accepted: frozenset[str]) -> Json:
-    said = text.strip()
+    stripped = text.strip()
     if accepted & {"integer", "number"}:
-        found = _number(said, whole="number" not in accepted)
-        if found is not None:
-            return found
-    if "boolean" in accepted and said.lower() in ("true", "false"):
-        return said.lower() == "true"
-    if "null" in accepted and said.lower() in ("null", "none"):
+        figure = _number(stripped, whole="number" not in accepted)
+        if figure is not None:
+            return figure
+    if "boolean" in accepted and stripped.lower() in ("true", "false"):
+        return stripped.lower() == "true"
+    if "null" in accepted and stripped.lower() in ("null", "none"):
         return None
-    if accepted & {"object", "array"} and said[:1] in ("{", "["):
+    if accepted & {"object", "array"} and stripped[:1] in ("{", "["):
         try:
-            inner = loads(said)
+            inner = loads(stripped)
         except ValueError:
             return _NOTHING
         return inner if _fits(inner, accepted) else _NOTHING
@@ -102,10 +102,10 @@ def _number(said: str, *, whole: bool) -> int | float | None:
     plain = _MONEY.sub("", said, count=1)
     if _GROUPED.fullmatch(plain) or (whole and _GROUPED_INTEGER.fullmatch(plain)):
         plain = plain.replace(",", "")
-    found = number(plain)
-    if isinstance(found, float) and (not math.isfinite(found) or (whole and not found.is_integer())):
+    figure = number(plain)
+    if isinstance(figure, float) and (not math.isfinite(figure) or (whole and not figure.is_integer())):
         return None
-    return found
+    return figure
 
 
 def _to_string(value: Json, accepted: frozenset[str]) -> Json:
@@ -158,11 +158,11 @@ def accepted_types(root: JsonSchema, schema: JsonSchema, seen: frozenset[int] = 
         return _TYPES
     seen |= {id(schema)}
     accepted = _TYPES
-    said = schema.get("type")
-    if isinstance(said, str):
-        accepted = frozenset({said})
-    elif isinstance(said, list):
-        accepted = frozenset(said)
+    declared = schema.get("type")
+    if isinstance(declared, str):
+        accepted = frozenset({declared})
+    elif isinstance(declared, list):
+        accepted = frozenset(declared)
     elif isinstance(schema.get("enum"), list):
         accepted = frozenset().union(*map(_kinds, schema["enum"]))
     elif "const" in schema:
@@ -181,15 +181,15 @@ def members_of(root: JsonSchema, schema: JsonSchema) -> tuple[dict[str, JsonSche
 
     Of several arms, only those that may be objects count, and a member two arms speak of is left to the validator.
     """
-    known: dict[str, JsonSchema] = {}
+    by_name: dict[str, JsonSchema] = {}
     others: JsonSchema = True
     for arm in _arms(root, schema, "object"):
         properties = arm.get("properties")
         for key, inner in properties.items() if isinstance(properties, dict) else ():
-            known[key] = True if key in known and known[key] != inner else inner
+            by_name[key] = True if key in by_name and by_name[key] != inner else inner
         if isinstance(arm.get("additionalProperties"), dict):
             others = arm["additionalProperties"]
-    return known, others
+    return by_name, others
 
 
 def items_of(root: JsonSchema, schema: JsonSchema) -> tuple[list[JsonSchema], JsonSchema]:
@@ -206,12 +206,12 @@ def _arms(root: JsonSchema, schema: JsonSchema, kind: str, seen: frozenset[int] 
     if not isinstance(schema, dict) or id(schema) in seen or kind not in accepted_types(root, schema):
         return []
     seen |= {id(schema)}
-    found = [schema] if schema.keys() & _SPEAKS[kind] else []
+    matching = [schema] if schema.keys() & _SPEAKS[kind] else []
     for keyword in ("anyOf", "oneOf", "allOf"):
         arms = schema.get(keyword)
         for arm in arms if isinstance(arms, list) else ():
-            found += _arms(root, arm, kind, seen)
-    return found
+            matching += _arms(root, arm, kind, seen)
+    return matching
 
 
 _SPEAKS = {"object": {"properties", "additionalProperties"}, "array": {"items", "prefixItems"}}
@@ -333,8 +333,8 @@ class _DefaultFiller(msgspec.Struct):
 
     def _drop_unknown(self, path: Path) -> bool:
         target = _at(self.value, path)
-        known = members_of(self.judge.schema, self._schema_at(path))[0]
-        unknown = [key for key in target if key not in known]
+        properties = members_of(self.judge.schema, self._schema_at(path))[0]
+        unknown = [key for key in target if key not in properties]
         for key in unknown:
             del target[key]
             self.dropped.append(pointer((*path, key)))
@@ -365,8 +365,8 @@ class _DefaultFiller(msgspec.Struct):
         schema = followed(root, root)
         for step in path:
             if isinstance(step, str):
-                known, others = members_of(root, schema)
-                schema = followed(root, known.get(step, others))
+                properties, others = members_of(root, schema)
+                schema = followed(root, properties.get(step, others))
             else:
                 first, rest = items_of(root, schema)
                 schema = followed(root, first[step] if step < len(first) else rest)

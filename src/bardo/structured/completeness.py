@@ -74,8 +74,8 @@ _DATA = pattern(r"[\w\"'”’`]\s{0,20}[:=]\s{0,20}\S|[{\[,]\s{0,20}[\"'“]")
 
 def is_closed(text: str) -> bool:
     """Return whether a broken text ends as data does: closed, or lacking only its closing brackets. The rest is not to be guessed."""
-    said = text.rstrip()[-4000:]
-    return said[-1:] in ("}", "]", ")") or _MEMBER.search(said) is not None
+    ending = text.rstrip()[-4000:]
+    return ending[-1:] in ("}", "]", ")") or _MEMBER.search(ending) is not None
 
 
 def looks_like_data(text: str) -> bool:

@@ -71,10 +71,10 @@ class _Marks:
         self._ends = [end for _, end in spans]
 
     def without_reasoning(self) -> str:
-        kept: list[str] = []
+        pieces: list[str] = []
         position = 0
         while (opening := self._next(_OPENS, position)) is not None:
-            kept.append(self._after_eaten(position, opening.start()))
+            pieces.append(self._after_eaten(position, opening.start()))
             closing = self._next(_CLOSES, opening.end())
             if closing is None:
                 position = len(self._text)
@@ -84,7 +84,7 @@ class _Marks:
         if eaten:
             # A nested or doubled end mark: everything before the last one is thinking.
             return self._text[eaten[-1].end() :]
-        return "".join([*kept, self._tidy(position)])
+        return "".join([*pieces, self._tidy(position)])
 
     def _tidy(self, position: int) -> str:
         """Return the rest without control words between its messages."""
@@ -102,7 +102,7 @@ class _Marks:
         return next(self._matches(pattern, position, len(self._text)), None)
 
     def _matches(self, pattern: re.Pattern[str], begin: int, end: int) -> Iterator[re.Match[str]]:
-        return (found for found in pattern.finditer(self._text, begin, end) if not self._in_json(found.start()))
+        return (match for match in pattern.finditer(self._text, begin, end) if not self._in_json(match.start()))
 
     def _in_json(self, position: int) -> bool:
         place = bisect_right(self._begins, position) - 1
@@ -137,11 +137,11 @@ def extract(
         judge, decode = checker(typed.schema), typed.decode
     cut = cut or was_cut(finish)
     refused = refused or finish == "refusal"
-    known = finish != "unknown"
+    end_known = finish != "unknown"
     try:
         extraction = extract_strict(text, judge, cut=cut, refused=refused, reasoning_removed=reasoning_removed)
         if extraction is None:
-            extraction = extract_repair(text, judge, cut=cut, end_known=known, reasoning_removed=reasoning_removed)
+            extraction = extract_repair(text, judge, cut=cut, end_known=end_known, reasoning_removed=reasoning_removed)
     except TooMuchWork as problem:
         return too_much_work(text, problem)
     return extraction if decode is None or not extraction.ok else _typed(extraction, decode)
@@ -200,8 +200,8 @@ def extract_strict(
     extraction = strict_values(plain)
     if not extraction:
         return None
-    found = Search(judge, text).as_it_stands(one for one in extraction if may_answer(one, plain, cut=cut))
-    return found if found is None or not cut else msgspec.structs.replace(found, truncated_after=True)
+    answer = Search(judge, text).as_it_stands(value for value in extraction if may_answer(value, plain, cut=cut))
+    return answer if answer is None or not cut else msgspec.structs.replace(answer, truncated_after=True)
 
 
 def extract_repair(
@@ -300,7 +300,7 @@ def parse_response(kind: type[Output], text: str, *, schema_enforced: bool) -> O
     """
     if schema_enforced:
         return kind.from_json(text)
-    found = extract(text, kind.schema().schema)
-    if found.error == "truncated":
-        raise UnusableAnswer(found)
-    return kind.from_json(msgspec.json.encode(found.value)) if found.ok else kind.from_text(text)
+    extraction = extract(text, kind.schema().schema)
+    if extraction.error == "truncated":
+        raise UnusableAnswer(extraction)
+    return kind.from_json(msgspec.json.encode(extraction.value)) if extraction.ok else kind.from_text(text)

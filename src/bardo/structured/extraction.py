@@ -76,7 +76,7 @@ class Extraction(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a caller may want to know although the value conforms: codes, in a fixed order."""
-        said = {
+        conditions = {
             "truncated": self.truncated,
             "truncated_after": self.truncated_after,
             "repaired": self.repaired,
@@ -86,7 +86,7 @@ class Extraction(msgspec.Struct, frozen=True, kw_only=True):
             "extra_dropped": self.dropped,
             "defaults_applied": self.defaulted,
         }
-        return tuple(code for code, happened in said.items() if happened)
+        return tuple(code for code, happened in conditions.items() if happened)
 
 
 def pointer(path: tuple[str | int, ...] | list[str | int]) -> str:
@@ -110,8 +110,8 @@ class UnusableAnswer(MalformedReply):
     @property
     def code(self) -> str:
         """What is wrong with the answer: `no_json`, `invalid`, `truncated`, `refusal` or `too_complex`."""
-        found: Extraction | None = getattr(self, "extraction", None)
-        return (found.error if found is not None else None) or super().code
+        extraction: Extraction | None = getattr(self, "extraction", None)
+        return (extraction.error if extraction is not None else None) or super().code
 
     def fields(self) -> dict[str, Any]:
         """Return the fields beside the error: how the model was asked, what is wrong, and where."""

@@ -111,8 +111,8 @@ class JudgingProcess:
                 return None
             self._read += piece
         line, _, self._read = self._read.partition(b"\n")
-        found: dict[str, Any] = json.loads(line)
-        return found
+        verdict: dict[str, Any] = json.loads(line)
+        return verdict
 
     def close(self) -> None:
         """End the process."""

@@ -21,24 +21,24 @@ def main() -> None:
     """Answer each line."""
     import jsonschema_rs
 
-    kept: OrderedDict[str, Any] = OrderedDict()
+    validators: OrderedDict[str, Any] = OrderedDict()
     for line in sys.stdin.buffer:
         asked = json.loads(line)
         # The system ends the process then, also where it does not come back to Python.
         if hasattr(signal, "setitimer"):
             signal.setitimer(signal.ITIMER_PROF, asked["seconds"])
         written = asked["schema"]
-        if written not in kept:
+        if written not in validators:
             options = jsonschema_rs.FancyRegexOptions(
                 backtrack_limit=asked["backtrack_limit"], size_limit=asked["size_limit"]
             )
             # Nothing is fetched: bardo has compiled the schema before, and it refers to itself alone.
-            kept[written] = jsonschema_rs.validator_for(
+            validators[written] = jsonschema_rs.validator_for(
                 json.loads(written), validate_formats=True, pattern_options=options
             )
-            while len(kept) > _KEPT:
-                kept.popitem(last=False)
-        validator = kept[written]
+            while len(validators) > _KEPT:
+                validators.popitem(last=False)
+        validator = validators[written]
         _answer({"conforms": bool(validator.is_valid(asked["value"]))})
         if asked["limit"]:
             failures = [

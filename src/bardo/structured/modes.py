@@ -104,21 +104,21 @@ def rungs_of(target: SchemaTarget) -> tuple[Rung, ...]:
 @lru_cache(maxsize=1024)
 def _rungs(provider: str, model: str, dialect: str, own: str) -> tuple[Rung, ...]:
     target = SchemaTarget(provider=provider, model=model, dialect=dialect, id=own)
-    found = next((row.rungs for row in ladders() if row.fits(target)), ())
-    return found if any(rung.form == "prompt" for rung in found) else (*found, Rung(form="prompt"))
+    rungs = next((row.rungs for row in ladders() if row.fits(target)), ())
+    return rungs if any(rung.form == "prompt" for rung in rungs) else (*rungs, Rung(form="prompt"))
 
 
 def refusal(rung: Rung, target: SchemaTarget, around: RequestConditions) -> str:
     """Return why a rung cannot be used, in words; empty where it can."""
     if rung.form == "tool" and target.forced_tools is not None:
-        known: bool | None = target.forced_tools
+        supported: bool | None = target.forced_tools
     elif rung.form in ("tool", "tool_auto"):
-        known = target.tools
+        supported = target.tools
     else:
-        known = {"json_schema": target.json_schema, "json_object": target.json_object}.get(rung.form)
+        supported = {"json_schema": target.json_schema, "json_object": target.json_object}.get(rung.form)
     reasons = (
-        (known is False, "this model is known not to take it"),
-        (rung.advertised and known is None, "the model's listing does not say that it takes it"),
+        (supported is False, "this model is known not to take it"),
+        (rung.advertised and supported is None, "the model's listing does not say that it takes it"),
         (not rung.streaming and around.streaming, "it does not work in a streamed reply"),
         (not rung.with_tools and around.tools, "it does not work beside tools"),
         (not rung.thinking and around.thinking, "it does not work while the model thinks"),
@@ -194,7 +194,7 @@ def refused_by(form: Form, status: int, message: str) -> frozenset[Form]:
     """Return the forms that a refusal with this status and text is about, where the one that was sent is among them."""
     lowered = message.lower()
     about = [row for row in _rows().refusal if row.is_about(form, status, lowered)]
-    return frozenset(one for row in about for one in (row.forms if row.together else (form,)))
+    return frozenset(other for row in about for other in (row.forms if row.together else (form,)))
 
 
 def is_lasting(message: str) -> bool:

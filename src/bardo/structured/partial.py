@@ -74,7 +74,7 @@ class PartialJson:
     @property
     def open_path(self) -> tuple[str | int, ...]:
         """Where the answer still grows. Everything that is not on this path is complete."""
-        return tuple(_member_of(one) for one in self._stack)
+        return tuple(_member_of(container) for container in self._stack)
 
     def feed(self, text: str) -> list[Json]:
         """Take text, and return a copy of the value if it grew: safe to keep, sharing what is complete with other copies."""
@@ -140,17 +140,17 @@ class PartialJson:
         return self._end_string(at) if self._text.closed else at
 
     def _end_string(self, at: int) -> int:
-        said = self._text.value
+        string = self._text.value
         if self._key:
             top = self._stack[-1]
             # A key that comes twice would change what was given.
-            if said in top.value or (self._only_conforming and not self._may_have(said)):
+            if string in top.value or (self._only_conforming and not self._may_have(string)):
                 return self._break(at)
-            top.key, self._state = said, "colon"
-        elif not self._may_be(said):
+            top.key, self._state = string, "colon"
+        elif not self._may_be(string):
             return self._break(at)
         else:
-            self._set_member(said)
+            self._set_member(string)
         return at
 
     def _may_have(self, key: str) -> bool:
@@ -178,10 +178,10 @@ class PartialJson:
         if token.end() == len(text) and len(self._held) < _MAX_TOKEN:
             return len(text)
         word, self._held = self._held, ""
-        said = _WORDS.get(word, number(word) if NUMBER.fullmatch(word) else None)
-        if (said is None and word not in _WORDS) or not self._may_be(said):
+        scalar = _WORDS.get(word, number(word) if NUMBER.fullmatch(word) else None)
+        if (scalar is None and word not in _WORDS) or not self._may_be(scalar):
             return self._break(at)
-        finite = None if isinstance(said, float) and said in (float("inf"), float("-inf")) else said
+        finite = None if isinstance(scalar, float) and scalar in (float("inf"), float("-inf")) else scalar
         self._set_member(finite)
         return token.end()
 
@@ -228,8 +228,8 @@ class PartialJson:
 
     def _show_string(self) -> None:
         top = self._stack[-1]
-        if top.text_grows and (said := self._text.value):
-            self._attach(said)
+        if top.text_grows and (string := self._text.value):
+            self._attach(string)
             top.fresh = False
 
     def _close(self, closer: str, at: int) -> int:
@@ -256,8 +256,8 @@ class PartialJson:
     def _inner_schema(self) -> JsonSchema:
         top = self._stack[-1]
         if isinstance(top.value, dict):
-            known, others = members_of(self._schema, top.schema)
-            return known.get(str(top.key), others)
+            properties, others = members_of(self._schema, top.schema)
+            return properties.get(str(top.key), others)
         first, rest = items_of(self._schema, top.schema)
         return first[len(top.value)] if len(top.value) < len(first) else rest
 
@@ -266,10 +266,10 @@ class PartialJson:
         if not self._stack:
             return self._root
         inner: Json = None
-        for one in reversed(self._stack):
-            value: Json = dict(one.value) if isinstance(one.value, dict) else list(one.value)
+        for container in reversed(self._stack):
+            value: Json = dict(container.value) if isinstance(container.value, dict) else list(container.value)
             if inner is not None:
-                value[_member_of(one) if isinstance(value, dict) else -1] = inner
+                value[_member_of(container) if isinstance(value, dict) else -1] = inner
             inner = value
         return inner
 

@@ -67,12 +67,12 @@ class StructuredPlan(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def losses(self) -> tuple[Rewrite, ...]:
         """The rewrites after which some answers are lost or some wrong ones possible."""
-        return tuple(one for one in self.rewrites if one.effect != "lossless")
+        return tuple(rewrite for rewrite in self.rewrites if rewrite.effect != "lossless")
 
     @property
     def exact(self) -> bool:
         """Whether every answer the target's schema admits is one the caller's admits."""
-        return all(one.effect != "widening" for one in self.rewrites)
+        return all(rewrite.effect != "widening" for rewrite in self.rewrites)
 
     @property
     def changes_answers(self) -> bool:
@@ -120,8 +120,8 @@ def _make_plan(
     guidance: str,
 ) -> StructuredPlan:
     wanted: Mode = mode or ("schema_enforced" if prefer else "tool_use_workaround")
-    said = name or (judge.schema.get("title") if isinstance(judge.schema, dict) else "")
-    plain = re.sub(r"[^A-Za-z0-9_-]+", "_", said if isinstance(said, str) else "").strip("_")
+    title = name or (judge.schema.get("title") if isinstance(judge.schema, dict) else "")
+    plain = re.sub(r"[^A-Za-z0-9_-]+", "_", title if isinstance(title, str) else "").strip("_")
     named = plain[: 64 - len(_TOOL)] or "answer"
     if mode == "none":
         return StructuredPlan(mode="none", form="none", name=named, wanted="none")
@@ -140,10 +140,10 @@ def _make_plan(
 
 
 def _rewritten(judge: Checker, name: str) -> RewrittenSchema:
-    found: RewrittenSchema = ANSWER_PLANS.of(
+    rewritten: RewrittenSchema = ANSWER_PLANS.of(
         (judge, name), lambda: rewrite(judge.schema, subset(name)), lambda _: judge.size
     )
-    return found
+    return rewritten
 
 
 def _plan_of_rung(
@@ -189,8 +189,8 @@ _OF_TYPE: dict[str, Any] = {
 
 def guidance_for(schema: Any, *, example: bool = False) -> str:
     """Return an instruction that holds the schema, and an example where wanted. It says "JSON", which some providers demand."""
-    said = json.dumps(schema, ensure_ascii=False, indent=2)
-    guidance = f"Answer with one JSON value that conforms to this JSON Schema:\n\n```json\n{said}\n```\n"
+    written = json.dumps(schema, ensure_ascii=False, indent=2)
+    guidance = f"Answer with one JSON value that conforms to this JSON Schema:\n\n```json\n{written}\n```\n"
     shown = example_of(schema) if example else None
     # An empty value shows no form, and a model may repeat it.
     if shown:
@@ -230,7 +230,7 @@ def _of_type(schema: dict[str, Any], root: Any, depth: int) -> Any:
     kind = schema.get("type") or ("object" if "properties" in schema else "string")
     kind = kind[0] if isinstance(kind, list) and kind else kind
     if kind == "object" and isinstance(schema.get("properties"), dict):
-        return {name: _example(one, root, depth + 1) for name, one in schema["properties"].items()}
+        return {name: _example(member, root, depth + 1) for name, member in schema["properties"].items()}
     if kind == "array" and isinstance(schema.get("items"), dict):
         return [_example(schema["items"], root, depth + 1)]
     return _OF_TYPE.get(str(kind))

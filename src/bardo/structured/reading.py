@@ -70,10 +70,10 @@ def quoted_end(text: str, at: int, role: str, *, depth: int) -> QuotedText:
     start = at + 1
     possible: int | None = None
     stops = _stops(CLOSERS[text[at]])
-    for found in stops.finditer(text, start):
-        if len(found.group()) > 1:
+    for match in stops.finditer(text, start):
+        if len(match.group()) > 1:
             continue
-        position = found.start()
+        position = match.start()
         if _ends(text, position + 1, role, depth):
             return QuotedText(start, position, position + 1, unsure=possible is not None)
         if possible is None and _may_end(text, position + 1, role):
@@ -84,10 +84,10 @@ def quoted_end(text: str, at: int, role: str, *, depth: int) -> QuotedText:
 
 
 def _stops(closers: str) -> re.Pattern[str]:
-    found = _COMPILED.get(closers)
-    if found is None:
-        found = _COMPILED[closers] = re.compile(rf"\\.|[{re.escape(closers)}]", re.S)
-    return found
+    pattern = _COMPILED.get(closers)
+    if pattern is None:
+        pattern = _COMPILED[closers] = re.compile(rf"\\.|[{re.escape(closers)}]", re.S)
+    return pattern
 
 
 _COMPILED: dict[str, re.Pattern[str]] = {}
@@ -380,14 +380,14 @@ class _Reader:
     # Scalars
 
     def _string(self, role: Role | Literal["key"], *, raw: bool = False) -> str:
-        found: QuotedText = quoted_end(self.text, self.at, role, depth=len(self._open))
-        said = self.text[found.start : found.stop]
-        self.at = found.end
-        self.unsure |= found.unsure
-        if found.cut:
+        quoted: QuotedText = quoted_end(self.text, self.at, role, depth=len(self._open))
+        content = self.text[quoted.start : quoted.stop]
+        self.at = quoted.end
+        self.unsure |= quoted.unsure
+        if quoted.cut:
             self._note_cut("scalar")
-            said = re.sub(r"\\(?:u[0-9a-fA-F]{0,3})?$", "", said) if not raw else said
-        value = said if raw else unescaped(said)
+            content = re.sub(r"\\(?:u[0-9a-fA-F]{0,3})?$", "", content) if not raw else content
+        value = content if raw else unescaped(content)
         return value + self._concatenated(role)
 
     def _concatenated(self, role: Role | Literal["key"]) -> str:
@@ -413,20 +413,20 @@ class _Reader:
         words = re.split(r"\s(?://|#)|/\*", self.text[start : self.at], maxsplit=1)[0].strip()
         if not words:
             raise NotData(self.at)
-        value, known = scalar(words)
+        value, is_scalar = scalar(words)
         if self.at >= len(self.text):
-            self._note_cut("closers" if known and not words.endswith(".") else "scalar")
-            if not known:
+            self._note_cut("closers" if is_scalar and not words.endswith(".") else "scalar")
+            if not is_scalar:
                 return _ABSENT
-        if not known:
+        if not is_scalar:
             self.bare |= role != "member"
         return value
 
     def _whole(self, role: Role) -> str | None:
-        found = _WHOLE.match(self.text, self.at)
-        if found is None or found.end() == len(self.text) or role == "root" or not scalar(found.group())[1]:
+        match = _WHOLE.match(self.text, self.at)
+        if match is None or match.end() == len(self.text) or role == "root" or not scalar(match.group())[1]:
             return None
-        behind = SPACE.match(self.text, found.end())
+        behind = SPACE.match(self.text, match.end())
         if (
             role == "member"
             and behind
@@ -435,8 +435,8 @@ class _Reader:
         ):
             # {"n": 1,000}
             return None
-        self.at = found.end()
-        return found.group()
+        self.at = match.end()
+        return match.group()
 
     def _next(self, at: int) -> bool:
         """Whether the comma at this place ends a member."""

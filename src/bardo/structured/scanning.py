@@ -41,15 +41,15 @@ def strict_values(text: str) -> list[ParsedValue] | None:
 
     None, too, where there are too many.
     """
-    found: list[ParsedValue] = []
+    values: list[ParsedValue] = []
     position = 0
     while (opener := _OPENER.search(text, position)) is not None:
-        one = _strict(text, opener.start())
-        if isinstance(one, int) or len(found) > MAX_WORK:
+        value = _strict(text, opener.start())
+        if isinstance(value, int) or len(values) > MAX_WORK:
             return None
-        found.append(one)
-        position = one.end
-    return found
+        values.append(value)
+        position = value.end
+    return values
 
 
 def sound_spans(text: str) -> list[tuple[int, int]]:
@@ -57,13 +57,13 @@ def sound_spans(text: str) -> list[tuple[int, int]]:
     spans: list[tuple[int, int]] = []
     position, work = 0, 0
     while work <= MAX_WORK and (opener := _OPENER.search(text, position)) is not None:
-        one = _strict(text, opener.start())
-        if isinstance(one, ParsedValue):
-            spans.append((one.start, one.end))
+        value = _strict(text, opener.start())
+        if isinstance(value, ParsedValue):
+            spans.append((value.start, value.end))
             work += 1
-            position = one.end
+            position = value.end
         else:
-            work += _cost(opener.start(), one)
+            work += _cost(opener.start(), value)
             position = opener.end()
     return spans
 
@@ -92,24 +92,24 @@ class Scan(msgspec.Struct, frozen=True):
 
 def scan(text: str) -> Scan:
     """Find the values in a text. Stops after MAX_WORK steps."""
-    found: list[ParsedValue] = []
+    values: list[ParsedValue] = []
     failed: list[int] = []
     position, work = 0, 0
     while (begin := _STARTS.search(text, position)) is not None:
         if work > MAX_WORK:
-            return Scan(tuple(found), tuple(failed), exhausted=True)
+            return Scan(tuple(values), tuple(failed), exhausted=True)
         start = begin.start("call") if begin.group("call") else begin.start()
-        one = _value(text, start)
-        if isinstance(one, ParsedValue):
-            found.append(one)
-            work += 1 if one.strict else _cost(start, one.end)
-            position = max(one.end, start + 1)
+        value = _value(text, start)
+        if isinstance(value, ParsedValue):
+            values.append(value)
+            work += 1 if value.strict else _cost(start, value.end)
+            position = max(value.end, start + 1)
         else:
             if len(failed) < _KEPT_FAILURES:
                 failed.append(start)
-            work += _cost(start, one)
+            work += _cost(start, value)
             position = begin.end() if begin.group("call") else start + 1
-    return Scan(tuple(found), tuple(failed))
+    return Scan(tuple(values), tuple(failed))
 
 
 def _cost(start: int, end: int) -> int:
@@ -139,19 +139,19 @@ def read_until(text: str, start: int) -> int:
 
 
 def _read_candidate(text: str, start: int, strict: int) -> ParsedValue | int:
-    found: ParsedValue | int
+    reading: ParsedValue | int
     try:
-        found = read_value(text, start)
+        reading = read_value(text, start)
     except NotData as problem:
-        found = max(strict, problem.position)
+        reading = max(strict, problem.position)
     except RecursionError:
-        found = len(text)
-    if isinstance(found, ParsedValue) and (found.cut or not found.unsure):
-        return found
+        reading = len(text)
+    if isinstance(reading, ParsedValue) and (reading.cut or not reading.unsure):
+        return reading
     if read_until(text, start) < len(text):
-        return found
+        return reading
     # Sound JSON up to the end of the text, as in {"a": "b", "} with its key open: what stands inside it is not the answer.
-    value = found.value if isinstance(found, ParsedValue) else [] if text[start] in "[［" else {}
+    value = reading.value if isinstance(reading, ParsedValue) else [] if text[start] in "[［" else {}
     return ParsedValue(value, start, len(text), cut="scalar")
 
 

@@ -40,20 +40,20 @@ def fences(text: str) -> list[str]:
 
 def whole(text: str) -> Iterator[ParsedValue]:
     """Yield the text itself, or what one fence or quotation mark holds, where that is one JSON value of any kind."""
-    for one in (text, *fences(text), _unquoted(text)):
-        said = one.strip().removeprefix("\ufeff")
-        if said[:1] in ("{", "["):
+    for candidate in (text, *fences(text), _unquoted(text)):
+        trimmed = candidate.strip().removeprefix("\ufeff")
+        if trimmed[:1] in ("{", "["):
             continue
         try:
-            yield ParsedValue(loads(said), 0, len(text), strict=True)
+            yield ParsedValue(loads(trimmed), 0, len(text), strict=True)
         except ValueError:
             continue
 
 
 def _unquoted(text: str) -> str:
-    said = text.strip()
-    mark = _INLINE.match(said)
-    return said.removeprefix(mark.group()).removesuffix(mark.group()) if mark else said
+    trimmed = text.strip()
+    mark = _INLINE.match(trimmed)
+    return trimmed.removeprefix(mark.group()).removesuffix(mark.group()) if mark else trimmed
 
 
 def restored(text: str) -> Scan | None:
@@ -70,24 +70,24 @@ def restored(text: str) -> Scan | None:
 def _unescaped(text: str) -> str:
     end = max(text.rfind("}"), text.rfind("]")) + 1
     try:
-        said = loads('"' + text[:end].replace("\n", "\\n") + '"')
+        unescaped = loads('"' + text[:end].replace("\n", "\\n") + '"')
     except ValueError:
         return ""
-    return said if isinstance(said, str) else ""
+    return unescaped if isinstance(unescaped, str) else ""
 
 
 def python_literal(text: str) -> ParsedValue | None:
     """Return what a Python literal says that begins and ends with brackets."""
-    said = text.strip()
-    if said[:1] not in ("{", "[", "(") or len(said) > MAX_REPAIR or depth_of(said) > MAX_DEPTH:
+    literal = text.strip()
+    if literal[:1] not in ("{", "[", "(") or len(literal) > MAX_REPAIR or depth_of(literal) > MAX_DEPTH:
         return None
     # Python warns of these on stderr, and a program may have turned warnings into errors.
-    if not _RAW_STRING.search(said):
-        said = _BAD_ESCAPE.sub(_escaped, said)
-    if _NUMBER_WITH_WORD.search(_PYTHON_STRING.sub("''", said)):
+    if not _RAW_STRING.search(literal):
+        literal = _BAD_ESCAPE.sub(_escaped, literal)
+    if _NUMBER_WITH_WORD.search(_PYTHON_STRING.sub("''", literal)):
         return None
     try:
-        value = _plain(ast.literal_eval(said))
+        value = _plain(ast.literal_eval(literal))
     except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError, Warning):
         return None
     return ParsedValue(value, 0, len(text))
@@ -108,7 +108,7 @@ def _plain(value: object) -> Json:
         case bytes():
             return value.decode()
         case list() | tuple():
-            return [_plain(one) for one in value]
+            return [_plain(item) for item in value]
         case dict():
             return {key if isinstance(key, str) else str(_plain(key)): _plain(inner) for key, inner in value.items()}
         case _:
@@ -167,9 +167,9 @@ class _CountedText(str):
         left[0] -= 1
         if left[0] < 0:
             raise ValueError("the repair of this text takes too many steps")
-        found = super().__getitem__(place)
+        part = super().__getitem__(place)
         # The library joins what stands before a place with what it puts there, and goes on with that.
-        return _CountedText(found, left) if isinstance(place, slice) and place.start is None else found
+        return _CountedText(part, left) if isinstance(place, slice) and place.start is None else part
 
     def __add__(self, other: str) -> str:
         """Return both texts, still counted."""
@@ -257,9 +257,9 @@ def from_lines(text: str, keys: frozenset[str], *, alone: bool = False) -> Json:
     if not keys or len(plain.splitlines()) > _MAX_LINES:
         return None
     for read in (_toml, _outline, _table, _tags):
-        found = read(plain, keys)
-        if found and not (alone and _has_prose(plain, keys)):
-            return found
+        members = read(plain, keys)
+        if members and not (alone and _has_prose(plain, keys)):
+            return members
     return None
 
 
@@ -273,10 +273,10 @@ def _toml(text: str, keys: frozenset[str]) -> Json:
     if len(text) > _MAX_TOML:
         return None
     try:
-        found = tomli.loads(text)
+        table = tomli.loads(text)
     except (tomli.TOMLDecodeError, RecursionError):
         return None
-    return found if found.keys() <= keys and _is_json(found) else None
+    return table if table.keys() <= keys and _is_json(table) else None
 
 
 def _is_json(value: Json) -> bool:
@@ -308,17 +308,17 @@ def _outline(text: str, keys: frozenset[str]) -> Json:
 
 
 def _line(line: str, keys: frozenset[str]) -> _Line:
-    found = _LINE.match(line.expandtabs())
-    assert found is not None
-    key = found["key"]
+    match = _LINE.match(line.expandtabs())
+    assert match is not None
+    key = match["key"]
     if key is not None and key not in keys:
         return _Line(
-            len(found["indent"]),
-            bool(found["dash"]),
+            len(match["indent"]),
+            bool(match["dash"]),
             None,
-            line.strip().removeprefix((found["dash"] or "").strip()).strip(),
+            line.strip().removeprefix((match["dash"] or "").strip()).strip(),
         )
-    return _Line(len(found["indent"]), bool(found["dash"]), key, found["rest"].strip())
+    return _Line(len(match["indent"]), bool(match["dash"]), key, match["rest"].strip())
 
 
 def _block(lines: list[_Line], at: int, indent: int, depth: int) -> tuple[Json, int]:
@@ -374,10 +374,10 @@ def _table(text: str, keys: frozenset[str]) -> Json:
 
 
 def _tags(text: str, keys: frozenset[str]) -> Json:
-    found = [(key, said) for key, said in _TAG.findall(text) if key in keys]
+    pairs = [(key, content) for key, content in _TAG.findall(text) if key in keys]
     return (
-        {key: _read_value(said.strip()) for key, said in found}
-        if len({key for key, _ in found}) == len(found)
+        {key: _read_value(content.strip()) for key, content in pairs}
+        if len({key for key, _ in pairs}) == len(pairs)
         else None
     )
 
@@ -429,10 +429,10 @@ class Search(msgspec.Struct, frozen=True):
 
     def as_it_stands(self, found: Iterable[ParsedValue]) -> Extraction | None:
         """Return the last value that conforms as it was written."""
-        return _first(self._fit(one) for one in _last(found))
+        return _first(self._fit(candidate) for candidate in _last(found))
 
     def _repaired_value(self, found: Iterable[ParsedValue]) -> Extraction | None:
-        return _first(self._fit(one, changing=True) for one in _last(found))
+        return _first(self._fit(candidate, changing=True) for candidate in _last(found))
 
     # A whole text
 
@@ -441,27 +441,27 @@ class Search(msgspec.Struct, frozen=True):
         seen = scan(plain)
         if seen.exhausted:
             return self._exhausted(seen)
-        found = [*whole(plain), *(one for one in seen.found if not in_sentence(one, plain))]
+        candidates = [*whole(plain), *(candidate for candidate in seen.found if not in_sentence(candidate, plain))]
         if cut:
-            closed = [one for one in found if settled(one, plain)]
-            return self.as_it_stands(closed) or self._repaired_value(closed) or self._truncated_error(found, plain)
-        if (ended := self._truncated(found, plain)) is not None:
+            closed = [candidate for candidate in candidates if settled(candidate, plain)]
+            return self.as_it_stands(closed) or self._repaired_value(closed) or self._truncated_error(candidates, plain)
+        if (ended := self._truncated(candidates, plain)) is not None:
             return ended
-        conforming = _first(self._readings(plain, seen, found))
-        return conforming if conforming is not None else self._failed(found, plain)
+        conforming = _first(self._readings(plain, seen, candidates))
+        return conforming if conforming is not None else self._failed(candidates, plain)
 
     def _readings(self, plain: str, seen: Scan, found: list[ParsedValue]) -> Iterator[Extraction | None]:
         headless = restored(plain)
         if headless is not None:
-            yield self._repaired_value(one for one in headless.found if one.cut != "scalar")
-        sure = [one for one in found if not one.unsure and not one.cut]
-        yield self.as_it_stands(one for one in sure if one.strict)
+            yield self._repaired_value(candidate for candidate in headless.found if candidate.cut != "scalar")
+        sure = [candidate for candidate in found if not candidate.unsure and not candidate.cut]
+        yield self.as_it_stands(candidate for candidate in sure if candidate.strict)
         yield self.as_it_stands(sure)
         yield self._repaired_value(sure)
         if found and is_open(found[-1], plain):
             return
         yield self._repaired_value(filter(None, map(python_literal, (plain, *fences(plain)))))
-        parts = [one for one in found if one.end > one.start and isinstance(one.value, dict | list)]
+        parts = [part for part in found if part.end > part.start and isinstance(part.value, dict | list)]
         between = (plain[left.end : right.start] for left, right in pairwise(parts))
         if len(parts) < 2 or parts[-1].cut == "scalar" or any(gap.strip(" \t\r\n,;") for gap in between):
             joined_values = []
@@ -470,51 +470,51 @@ class Search(msgspec.Struct, frozen=True):
                 ParsedValue([part.value for part in parts], parts[0].start, parts[-1].end, cut=parts[-1].cut)
             ]
         yield self._repaired_value(joined_values)
-        yield self._repaired_value(one for one in found if one.unsure and one.cut != "scalar")
+        yield self._repaired_value(candidate for candidate in found if candidate.unsure and candidate.cut != "scalar")
         yield self._bare_word(plain)
-        if not any(one.cut for one in seen.found):
+        if not any(candidate.cut for candidate in seen.found):
             yield self._from_lines(plain)
         yield from self._salvaged(plain, seen)
 
     def _from_lines(self, plain: str) -> Extraction | None:
         # Where a schema demands nothing, one line of prose with a colon would do.
         # Every key a schema names anywhere.
-        found: set[str] = set()
+        names: set[str] = set()
         waiting: list[Json] = [self.judge.schema]
         while waiting:
-            one = waiting.pop()
-            if isinstance(one, dict):
-                properties = one.get("properties")
-                found.update(properties if isinstance(properties, dict) else ())
-                waiting.extend(one.values())
-            elif isinstance(one, list):
-                waiting.extend(one)
-        said = from_lines(plain, frozenset(found), alone=self.judge.accepts({}))
-        return None if said is None else self._fit(ParsedValue(said, 0, len(plain)), changing=True)
+            node = waiting.pop()
+            if isinstance(node, dict):
+                properties = node.get("properties")
+                names.update(properties if isinstance(properties, dict) else ())
+                waiting.extend(node.values())
+            elif isinstance(node, list):
+                waiting.extend(node)
+        members = from_lines(plain, frozenset(names), alone=self.judge.accepts({}))
+        return None if members is None else self._fit(ParsedValue(members, 0, len(plain)), changing=True)
 
     def _bare_word(self, plain: str) -> Extraction | None:
         """Return a text of one bare word or number. A schema for any string takes no part: there, prose would be an answer.
 
         Only JSON's own null is null: "None" is an answer in words.
         """
-        said = plain.strip().strip("*`_'\" ")
-        value, known = scalar(said)
+        word = plain.strip().strip("*`_'\" ")
+        value, is_scalar = scalar(word)
         schema = self.judge.schema
         if (
             value is None
-            or not said
-            or len(said) > _MAX_WORD
-            or not (known or (isinstance(schema, dict) and {"enum", "const"} & schema.keys()))
+            or not word
+            or len(word) > _MAX_WORD
+            or not (is_scalar or (isinstance(schema, dict) and {"enum", "const"} & schema.keys()))
         ):
             return None
         return self._fit(ParsedValue(value, 0, len(plain)))
 
     def _salvaged(self, plain: str, seen: Scan) -> Iterator[Extraction | None]:
-        doubtful = tuple(one.start for one in seen.found if one.unsure or one.cut)
+        doubtful = tuple(value.start for value in seen.found if value.unsure or value.cut)
         if not doubtful and not seen.failed:
             return
-        for one in repair_library_values(plain, (*seen.failed, *doubtful)):
-            result = self._fit(one, changing=True)
+        for value in repair_library_values(plain, (*seen.failed, *doubtful)):
+            result = self._fit(value, changing=True)
             yield result if result is None else msgspec.structs.replace(result, salvaged=True)
 
     # Failures
@@ -548,12 +548,12 @@ class Search(msgspec.Struct, frozen=True):
         """Whether a partial value looks like the answer: of the right kind, with a key of the schema."""
         schema = self.judge.schema
         if isinstance(value, dict):
-            known = members_of(schema, schema)[0]
-            return "object" in accepted_types(schema, schema) and (not known or not known.keys().isdisjoint(value))
+            members = members_of(schema, schema)[0]
+            return "object" in accepted_types(schema, schema) and (not members or not members.keys().isdisjoint(value))
         return isinstance(value, list) and "array" in accepted_types(schema, schema)
 
     def _failed(self, found: list[ParsedValue], plain: str) -> Extraction:
-        data = [one for one in found if not one.bare] or found
+        data = [candidate for candidate in found if not candidate.bare] or found
         if not data:
             why = "the text is empty" if not plain.strip() else "there is no JSON in the text"
             return self._error("no_json", why, None, judged=False)

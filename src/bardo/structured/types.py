@@ -152,12 +152,12 @@ _STEP = re.compile(r"\.(\w+)|\[(\d+|\.\.\.)\]")
 
 def _wrong(message: str) -> WrongShape:
     """Return the error for msgspec's words, which end with a path such as `$.a[0]`; `...` stands for any key of a map."""
-    found = _AT.match(message)
-    if found is None:
+    match = _AT.match(message)
+    if match is None:
         return WrongShape(message)
-    steps = _STEP.findall(found["path"])
+    steps = _STEP.findall(match["path"])
     path = "".join("/" + _escaped(name or ("*" if index == "..." else index)) for name, index in steps)
-    return WrongShape(found["message"], path=path)
+    return WrongShape(match["message"], path=path)
 
 
 def _escaped(part: str) -> str:

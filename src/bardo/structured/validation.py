@@ -69,12 +69,12 @@ class Checker:
         """Return the first places where a value breaks the schema; none where it conforms."""
         if not self.is_quick(value):
             told = self._judged_apart(value, limit)[1]
-            return tuple(Failure(path=pointer(path), message=_short(said), keyword=name) for path, said, name in told)
+            return tuple(Failure(path=pointer(path), message=_short(text), keyword=name) for path, text, name in told)
         try:
-            found = tuple(_failure(error) for error in islice(self._validator.iter_errors(value), limit))
+            failures = tuple(_failure(error) for error in islice(self._validator.iter_errors(value), limit))
         except (ValueError, RecursionError) as problem:
             return (Failure(path="", message=f"cannot be judged: {str(problem)[:_MAX_MESSAGE]}"),)
-        return found
+        return failures
 
     def _judged_apart(self, value: Json, limit: int) -> Judgement:
         self._written = self._written or msgspec.json.encode(self.schema).decode()
@@ -103,7 +103,7 @@ def checker(schema: JsonSchema | Checker) -> Checker:
         raise _not_a_schema(f"the schema takes {len(written):,} bytes, more than {MAX_SCHEMA_BYTES:,}")
     key = written
     # Compiled from what was written, so that a caller who changes its schema afterwards does not change ours.
-    made: Checker = CHECKERS.of(key, lambda: Checker(msgspec.json.decode(key)), lambda one: one.size + len(key))
+    made: Checker = CHECKERS.of(key, lambda: Checker(msgspec.json.decode(key)), lambda checker: checker.size + len(key))
     return made
 
 
@@ -122,9 +122,9 @@ def _compiled(schema: JsonSchema) -> tuple[Any, bool]:
         return _validator(schema, looking), True
     except (ValueError, jsonschema_rs.ReferencingError, RecursionError) as problem:
         # A refused reference is named twice before the reason comes.
-        said = str(getattr(problem, "message", "") or problem)[: 3 * _MAX_MESSAGE]
+        reason = str(getattr(problem, "message", "") or problem)[: 3 * _MAX_MESSAGE]
         where = pointer(list(getattr(problem, "instance_path", ())))
-        raise _not_a_schema(f"the schema is not a JSON Schema{f' at {where}' if where else ''}: {said}") from problem
+        raise _not_a_schema(f"the schema is not a JSON Schema{f' at {where}' if where else ''}: {reason}") from problem
 
 
 def pattern_of(pattern: str) -> Callable[[str], bool]:
@@ -185,17 +185,17 @@ def retry_message(
     `issues` are what a type's own `validate` found in an answer that conforms. `with_schema` repeats the schema, for modes in which the
     provider does not enforce it. The retry belongs in the same mode as the first try.
     """
-    said = [
+    lines = [
         _ASKED_AGAIN.get(
             extraction.error or "", "Your last answer conforms to the JSON Schema, but its content makes no sense."
         )
     ]
-    said += [f"- {failure}" for failure in extraction.failures]
-    said += [f"- {issue}" for issue in issues]
+    lines += [f"- {failure}" for failure in extraction.failures]
+    lines += [f"- {issue}" for issue in issues]
     written = msgspec.json.encode(checker(schema).schema).decode()
     if not with_schema or len(written) > _MAX_SCHEMA:
         again = "Answer again, with the whole JSON value and nothing else."
     else:
         again = f"Answer again, with the whole JSON value and nothing else, conforming to this JSON Schema:\n{written}"
-    said.append(again)
-    return "\n".join(said)
+    lines.append(again)
+    return "\n".join(lines)

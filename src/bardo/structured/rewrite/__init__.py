@@ -105,15 +105,15 @@ def _stays(reference: str, place: Place) -> bool:
 
 def _is_small(reference: str, place: Place) -> bool:
     """Return whether a definition may be repeated for the sake of a description beside the reference."""
-    known = place.rewriting.small.get(reference)
-    if known is None:
+    small = place.rewriting.small.get(reference)
+    if small is None:
         places = [target_of(reference, place.rewriting.root)]
-        for one in places:
-            if isinstance(one, dict) and len(places) <= _SMALL:
-                places.extend(part for _, _, part in islice(parts(one), _SMALL) if isinstance(part, dict))
-        known = reference not in place.rewriting.recursive and len(places) <= _SMALL
-        place.rewriting.small[reference] = known
-    return known
+        for node in places:
+            if isinstance(node, dict) and len(places) <= _SMALL:
+                places.extend(part for _, _, part in islice(parts(node), _SMALL) if isinstance(part, dict))
+        small = reference not in place.rewriting.recursive and len(places) <= _SMALL
+        place.rewriting.small[reference] = small
+    return small
 
 
 def _opened_often(reference: str, place: Place) -> bool:
@@ -189,7 +189,7 @@ def _with_arms_of_both(merged: Schema, part: Schema) -> Schema:
     """Return a part whose `anyOf` is multiplied with that of the schema it will be merged into."""
     if "anyOf" not in merged or "anyOf" not in part or len(merged["anyOf"]) * len(part["anyOf"]) > _MOST_ARMS:
         return part
-    arms = [both(one, other) for one in merged.pop("anyOf") for other in part["anyOf"]]
+    arms = [both(arm, other) for arm in merged.pop("anyOf") for other in part["anyOf"]]
     return {**part, "anyOf": arms}
 
 
@@ -321,7 +321,7 @@ def _built(node: Schema, place: Place) -> RewrittenPart | None:
 def _any_of(node: Schema, place: Place) -> RewrittenPart | None:
     """Return an `anyOf` with the arms under which a value is valid; one arm alone stands for itself."""
     built = [place.build(arm, "anyOf", index) for index, arm in enumerate(node["anyOf"])]
-    valid = [one for one in built if one is not None]
+    valid = [arm for arm in built if arm is not None]
     if len(valid) < len(built):
         place.note("arm_left_out", "lossless", "an arm under which no value is valid is left out")
     titles = {keyword: node[keyword] for keyword in TITLES if keyword in node and keyword in place.subset.annotations}
@@ -331,16 +331,16 @@ def _any_of(node: Schema, place: Place) -> RewrittenPart | None:
         return _union(valid, titles, place)
     return next(
         (
-            RewrittenPart({**titles, **one.schema} if "$ref" not in one.schema else one.schema, one.inverse)
-            for one in valid
+            RewrittenPart({**titles, **arm.schema} if "$ref" not in arm.schema else arm.schema, arm.inverse)
+            for arm in valid
         ),
         None,
     )
 
 
 def _union(valid: list[RewrittenPart], titles: Schema, place: Place) -> RewrittenPart:
-    schemas = [one.schema for one in valid]
-    inverse = arms([(one.schema, one.inverse) for one in valid], place.rewriting.definitions)
+    schemas = [arm.schema for arm in valid]
+    inverse = arms([(arm.schema, arm.inverse) for arm in valid], place.rewriting.definitions)
     if not place.subset.nullable or {"type": "null"} not in schemas:
         return RewrittenPart({**titles, "anyOf": schemas}, inverse)
     others = [schema for schema in schemas if schema != {"type": "null"}]
@@ -444,8 +444,8 @@ def _tuple_as_list(node: Schema, place: Place) -> RewrittenPart | None:
 
 def _tuple(node: Schema, place: Place) -> RewrittenPart | None:
     first = node["prefixItems"]
-    built = [place.build(one, "prefixItems", index) for index, one in enumerate(first)]
-    valid = [one for one in built if one is not None]
+    built = [place.build(item, "prefixItems", index) for index, item in enumerate(first)]
+    valid = [item for item in built if item is not None]
     if len(valid) < len(built):
         length = built.index(None)
         if node.get("minItems", 0) > length:
@@ -457,11 +457,11 @@ def _tuple(node: Schema, place: Place) -> RewrittenPart | None:
         node = {**node, "maxItems": min(len(first), node.get("maxItems", len(first)))}
         place.note("items_left_out", "lossless", "no item is valid after the first ones")
     schema = {"type": "array", **kept_rules(without(node, "prefixItems"), ["array"], place)}
-    schema["prefixItems"] = [one.schema for one in valid]
+    schema["prefixItems"] = [item.schema for item in valid]
     if further is not None and (further.schema or "items" in node):
         schema["items"] = further.schema
     return RewrittenPart(
-        schema, items([one.inverse for one in valid], further.inverse if further is not None else None)
+        schema, items([item.inverse for item in valid], further.inverse if further is not None else None)
     )
 
 

@@ -111,8 +111,8 @@ def _listed_types(schema: Schema) -> frozenset[str]:
 
 
 def _target(reference: str, root: Schema) -> Any:
-    found = resolve(root, reference)
-    return True if found is None else found
+    node = resolve(root, reference)
+    return True if node is None else node
 
 
 def _resolve_root(schema: Any, root: Schema) -> Any:
@@ -169,15 +169,15 @@ def _edges(references: Iterable[str], root: Schema, counts: Counts) -> dict[str,
 
 
 def _references(schema: Any, counts: Counts) -> set[str]:
-    found: set[str] = set()
+    references: set[str] = set()
     waiting = [schema]
     while waiting:
-        one = waiting.pop()
-        if isinstance(one, dict):
-            if isinstance(one.get("$ref"), str):
-                found.add(one["$ref"])
-            waiting.extend(part for keyword, name, part in parts(one) if counts(keyword, name, one))
-    return found
+        node = waiting.pop()
+        if isinstance(node, dict):
+            if isinstance(node.get("$ref"), str):
+                references.add(node["$ref"])
+            waiting.extend(part for keyword, name, part in parts(node) if counts(keyword, name, node))
+    return references
 
 
 def _cyclic(edges: Mapping[str, set[str]]) -> set[str]:

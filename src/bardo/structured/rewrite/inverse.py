@@ -37,15 +37,15 @@ def changes(inverse: Inverse | None, named: Named) -> bool:
     seen: set[str] = set()
     waiting = [inverse]
     while waiting:
-        one = waiting.pop()
-        if one is None or one.follows in seen:
+        step = waiting.pop()
+        if step is None or step.follows in seen:
             continue
-        if one.changes:
+        if step.changes:
             return True
-        waiting.extend(one.inner)
-        if one.follows:
-            seen.add(one.follows)
-            waiting.append(named.get(one.follows))
+        waiting.extend(step.inner)
+        if step.follows:
+            seen.add(step.follows)
+            waiting.append(named.get(step.follows))
     return False
 
 
@@ -53,10 +53,10 @@ def members(nulls: frozenset[str], each: Mapping[str, Inverse], known: frozenset
     """Restore the members of an object: those in `nulls` are left out where they are null, those not in `known` are restored by `rest`."""
 
     def restored(value: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-        for name, one in value.items():
+        for name, member in value.items():
             inverse = each.get(name) if name in known else rest
-            if one is not None or name not in nulls:
-                yield name, one if inverse is None else inverse.restore(one)
+            if member is not None or name not in nulls:
+                yield name, member if inverse is None else inverse.restore(member)
 
     inner = (*each.values(), *_inverses(rest))
     return Inverse(
@@ -72,7 +72,7 @@ def items(first: Sequence[Inverse | None], rest: Inverse | None) -> Inverse | No
         if not isinstance(value, list):
             return value
         inverses = (first[index] if index < len(first) else rest for index in range(len(value)))
-        return [one if step is None else step.restore(one) for one, step in zip(value, inverses, strict=True)]
+        return [item if step is None else step.restore(item) for item, step in zip(value, inverses, strict=True)]
 
     return Inverse(restore, inner) if inner else None
 
@@ -81,10 +81,10 @@ def pairs(inner: Inverse | None, each: Inverse | None = None) -> Inverse:
     """Make a map of an array of key and value; `each` restores a pair, `inner` its value. Of two equal keys the last counts."""
 
     def restore(value: Any) -> Any:
-        if not isinstance(value, list) or not all(_is_pair(one) for one in value):
+        if not isinstance(value, list) or not all(_is_pair(pair) for pair in value):
             return value
-        listed = value if each is None else [each.restore(one) for one in value]
-        return {one["key"]: one["value"] if inner is None else inner.restore(one["value"]) for one in listed}
+        listed = value if each is None else [each.restore(pair) for pair in value]
+        return {pair["key"]: pair["value"] if inner is None else inner.restore(pair["value"]) for pair in listed}
 
     return Inverse(restore, _inverses(inner, each), changes=True)
 
@@ -97,9 +97,9 @@ def with_pairs(holder: str, names: frozenset[str], inner: Inverse | None) -> Inv
         if not isinstance(restored, dict) or holder not in restored or isinstance(restored[holder], list):
             return restored
         others = restored[holder] or {}
-        own = {name: one for name, one in restored.items() if name != holder}
+        own = {name: member for name, member in restored.items() if name != holder}
         return (
-            own | {name: one for name, one in others.items() if name not in names}
+            own | {name: member for name, member in others.items() if name not in names}
             if isinstance(others, dict)
             else restored
         )
@@ -153,4 +153,4 @@ def arms(forms: Sequence[tuple[Schema, Inverse | None]], definitions: Schema) ->
 
 
 def _inverses(*inverses: Inverse | None) -> tuple[Inverse, ...]:
-    return tuple(one for one in inverses if one is not None)
+    return tuple(inverse for inverse in inverses if inverse is not None)

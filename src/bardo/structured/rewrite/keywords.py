@@ -47,9 +47,9 @@ def parts(schema: Schema) -> Iterator[tuple[str, str | int, Any]]:
         if keyword in _SINGLE:
             yield keyword, "", value
         elif keyword in _LISTED and isinstance(value, list):
-            yield from ((keyword, index, one) for index, one in enumerate(value))
+            yield from ((keyword, index, part) for index, part in enumerate(value))
         elif keyword in _NAMED and isinstance(value, dict):
-            yield from ((keyword, name, one) for name, one in value.items())
+            yield from ((keyword, name, part) for name, part in value.items())
 
 
 def with_parts(schema: Schema, change: Callable[[Any], Any]) -> Schema:
@@ -61,9 +61,9 @@ def _with_part(keyword: str, value: Any, change: Callable[[Any], Any]) -> Any:
     if keyword in _SINGLE:
         return change(value)
     if keyword in _LISTED and isinstance(value, list):
-        return [change(one) for one in value]
+        return [change(part) for part in value]
     if keyword in _NAMED and isinstance(value, dict):
-        return {name: change(one) for name, one in value.items()}
+        return {name: change(part) for name, part in value.items()}
     return value
 
 
@@ -98,7 +98,7 @@ def comparable(value: Any) -> Any:
     if isinstance(value, list):
         return list, tuple(map(comparable, value))
     if isinstance(value, dict):
-        return dict, frozenset((name, comparable(one)) for name, one in value.items())
+        return dict, frozenset((name, comparable(member)) for name, member in value.items())
     return value
 
 
@@ -128,7 +128,7 @@ def _modern(schema: Any, *, ignores_siblings: bool) -> Any:
         return schema
     if ignores_siblings and isinstance(schema.get("$ref"), str):
         schema = {word: schema[word] for word in ("$ref", "$defs", "definitions", "$schema") if word in schema}
-    return with_parts(_renamed(schema), lambda one: _modern(one, ignores_siblings=ignores_siblings))
+    return with_parts(_renamed(schema), lambda part: _modern(part, ignores_siblings=ignores_siblings))
 
 
 def _renamed(schema: Schema) -> Schema:

@@ -130,16 +130,16 @@ def sealed(schema: Schema) -> Schema:
 
 def _types(left: Any, right: Any) -> Any:
     ours, theirs = ([listed] if isinstance(listed, str) else list(listed) for listed in (left, right))
-    kept = [one for one in ours if one in theirs or (one == "integer" and "number" in theirs)]
-    narrowed = [one for one in theirs if one == "integer" and "number" in ours and one not in kept]
+    types = [kind for kind in ours if kind in theirs or (kind == "integer" and "number" in theirs)]
+    narrowed = [kind for kind in theirs if kind == "integer" and "number" in ours and kind not in types]
     if narrowed and "number" not in theirs:
-        kept = [one for one in kept if one != "number"]
-    return kept[0] if len(kept := [*kept, *narrowed]) == 1 else kept
+        types = [kind for kind in types if kind != "number"]
+    return types[0] if len(types := [*types, *narrowed]) == 1 else types
 
 
 def _values(left: list[Any], right: list[Any]) -> list[Any]:
-    others = {comparable(one) for one in right}
-    return [one for one in left if comparable(one) in others]
+    others = {comparable(value) for value in right}
+    return [value for value in left if comparable(value) in others]
 
 
 def _multiple(left: Any, right: Any) -> Any:

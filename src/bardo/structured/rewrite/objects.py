@@ -82,9 +82,9 @@ def _built_members(node: Schema, place: Place) -> _Members | None:
     built = _Members()
     required = frozenset(node.get("required", ()))
     for name, schema in node["properties"].items():
-        one = place.build(schema, "properties", name)
-        if one is not None:
-            _add(built, name, schema, one, place, required=name in required)
+        member = place.build(schema, "properties", name)
+        if member is not None:
+            _add(built, name, schema, member, place, required=name in required)
         elif name in required:
             return None
         elif node.get("additionalProperties") is not False:
@@ -160,12 +160,12 @@ def _with_all_named(node: Schema, place: Place) -> tuple[Schema, _Others]:
     properties = dict(node.get("properties", {}))
     patterns = node.get("patternProperties") or {}
     for name in [*properties, *node.get("required", ())]:
-        demanded = [one for pattern, one in patterns.items() if _finds(pattern, name)]
+        demanded = [subschema for pattern, subschema in patterns.items() if _finds(pattern, name)]
         if name not in properties:
             place.note("property_added", "lossless", f"the required member {name} is written as a property")
             properties[name] = True if demanded else node.get("additionalProperties", True)
-        for one in demanded:
-            properties[name] = both(properties[name], one)
+        for subschema in demanded:
+            properties[name] = both(properties[name], subschema)
     named = {**node, "properties": properties} if properties else node
     return _without_patterns(named, place) if "patternProperties" in node else (named, [])
 
@@ -183,10 +183,10 @@ def _without_patterns(node: Schema, place: Place) -> tuple[Schema, _Others]:
     if not patterns:
         return rest, []
     if further is False and not named and len(patterns) == 1:
-        ((pattern, one),) = patterns.items()
+        ((pattern, subschema),) = patterns.items()
         place.note("patterns_as_map", "lossless", "the one pattern of names is a rule for all names")
         names = both(node.get("propertyNames", True), {"pattern": pattern})
-        return {**rest, "additionalProperties": one, "propertyNames": names}, []
+        return {**rest, "additionalProperties": subschema, "propertyNames": names}, []
     open_further = _is_any(further)
     if open_further and not place.subset.closed:
         place.drop("patternProperties", patterns)
@@ -196,7 +196,7 @@ def _without_patterns(node: Schema, place: Place) -> tuple[Schema, _Others]:
     beside = [*patterns.items(), *([] if open_further or further is False else [("", further)])]
     if not place.subset.maps:
         return {**rest, "properties": rest.get("properties", {}), "additionalProperties": False}, beside
-    values = [one for _, one in beside if one is not False] or [False]
+    values = [subschema for _, subschema in beside if subschema is not False] or [False]
     place.drop(
         "patternProperties", patterns, "members that only names of a pattern may have are possible under any name"
     )
@@ -220,10 +220,10 @@ def _add_pairs(built: _Members, node: Schema, others: _Others, place: Place) -> 
     """Add a property with a list of pairs for members beside the properties, and return its name; empty where none can have a value."""
     names = node.get("propertyNames", True)
     forms: list[tuple[Schema, Inverse | None]] = []
-    for pattern, one in others:
+    for pattern, subschema in others:
         steps = ("patternProperties", pattern) if pattern else ("additionalProperties",)
         try:
-            value = place.build(one, *steps)
+            value = place.build(subschema, *steps)
         except Inexpressible as problem:
             place.note("closed", "narrowing", f"members beside the properties are no longer possible: {problem.reason}")
             continue

@@ -119,21 +119,21 @@ def size_of(schema: Schema, limits: Limits) -> Counter[str]:
     size: Counter[str] = Counter()
     waiting: list[tuple[Any, int]] = [(schema, 0)]
     while waiting:
-        one, depth = waiting.pop()
-        if isinstance(one, dict):
-            depth += one.get("type") in ("object", "array")
+        node, depth = waiting.pop()
+        if isinstance(node, dict):
+            depth += node.get("type") in ("object", "array")
             size["depth"] = max(size["depth"], depth)
-            properties, values, arms = one.get("properties", {}), one.get("enum", []), one.get("anyOf", [])
+            properties, values, arms = node.get("properties", {}), node.get("enum", []), node.get("anyOf", [])
             written = sum(len(value) if isinstance(value, str) else len(str(value)) for value in values)
             size["properties"] += len(properties)
-            size["optional"] += len(properties.keys() - set(one.get("required", ())))
-            size["unions"] += bool(arms) or isinstance(one.get("type"), list)
+            size["optional"] += len(properties.keys() - set(node.get("required", ())))
+            size["unions"] += bool(arms) or isinstance(node.get("type"), list)
             size["arms"] = max(size["arms"], len(arms))
             size["enum_values"] += len(values)
-            size["characters"] += written + sum(map(len, properties)) + sum(map(len, one.get("$defs", ())))
+            size["characters"] += written + sum(map(len, properties)) + sum(map(len, node.get("$defs", ())))
             if limits.long_enum is not None and len(values) > limits.long_enum:
                 size["long_enum_characters"] = max(size["long_enum_characters"], written)
-            waiting.extend((part, 0 if keyword == "$defs" else depth) for keyword, _, part in parts(one))
+            waiting.extend((part, 0 if keyword == "$defs" else depth) for keyword, _, part in parts(node))
     return size
 
 
@@ -151,7 +151,7 @@ def types_listed(node: Schema) -> list[str] | None:
 
 def _plain_types(types: Iterable[str]) -> list[str]:
     listed = list(dict.fromkeys(types))
-    return [one for one in listed if not (one == "integer" and "number" in listed)]
+    return [kind for kind in listed if not (kind == "integer" and "number" in listed)]
 
 
 def const_as_enum(node: Schema, place: Place) -> Schema:
@@ -179,9 +179,9 @@ def typed(node: Schema, place: Place) -> Schema | bool:
 def _with_type(node: Schema, place: Place) -> Schema:
     """Return a node with the type of its enum's values, or the one its rules are about; unchanged where there is neither."""
     if isinstance(node.get("enum"), list):
-        found = _plain_types(map(json_type, node["enum"]))
+        types = _plain_types(map(json_type, node["enum"]))
         place.note("type_added", "lossless", "the type of the enum's values is added")
-        return {**node, "type": found[0] if len(found) == 1 else found}
+        return {**node, "type": types[0] if len(types) == 1 else types}
     about = {"number" if kind == "integer" else kind for keyword in node for kind in TYPES_OF_RULE.get(keyword, ())}
     implied = next((kind for kind in _IMPLIED if kind in about), None)
     if implied is None:
@@ -232,7 +232,7 @@ def _object_constants(node: Schema, place: Place) -> Schema:
 
 
 def _constant(value: dict[str, Any]) -> Schema:
-    members = {name: {"const": one} for name, one in value.items()}
+    members = {name: {"const": member} for name, member in value.items()}
     return {"type": "object", "properties": members, "required": list(value), "additionalProperties": False}
 
 
