@@ -313,8 +313,8 @@ def _fits(part: str, name: str) -> bool:
     if kind == "$":
         return name.endswith(text) and _begins_there(name, len(name) - len(text))
     return any(
-        _begins_there(name, found.start()) and _ends_there(name, found.end())
-        for found in re.finditer(re.escape(text), name)
+        _begins_there(name, match.start()) and _ends_there(name, match.end())
+        for match in re.finditer(re.escape(text), name)
     )
 
 
@@ -330,7 +330,7 @@ def _ends_there(name: str, at: int) -> bool:
 
 
 def _price_of(found: TablePrice, table: PriceTable) -> Price:
-    schedules = {one.variant: _schedule(one) for one in found.schedules}
+    schedules = {schedule.variant: _schedule(schedule) for schedule in found.schedules}
     return Price(
         schedule=schedules.pop(""),
         variants=schedules,
@@ -463,8 +463,7 @@ def estimate(price: Price | None, input_tokens: int | None, most_output_tokens: 
         return None
     if price.plain is not None and input_tokens <= price.plain.most_input:
         return input_tokens * price.plain.input + most_output_tokens * price.plain.answer
-    usage = Usage(input_tokens=input_tokens, output_tokens=most_output_tokens)
-    return computed_cost(price, usage).nanos
+    return computed_cost(price, Usage(input_tokens=input_tokens, output_tokens=most_output_tokens)).nanos
 
 
 def _billed(usage: Usage) -> Usage:
@@ -586,12 +585,14 @@ def call_cost(attempts: Sequence[AttemptCost]) -> CallCost:
     """
     if len(attempts) == 1:
         return attempts[0].cost
-    own = [place for place, one in enumerate(attempts) if one.cause not in _WITHIN_ANSWER]
+    own = [place for place, attempt in enumerate(attempts) if attempt.cause not in _WITHIN_ANSWER]
     answered = [place for place in own if attempts[place].answered]
     answering = (answered or own or [0])[-1]
     costs = [
-        one.cost if place == answering or one.cause in _GOES_ON else as_part(one.cost, _cause(attempts, place))
-        for place, one in enumerate(attempts)
+        attempt.cost
+        if place == answering or attempt.cause in _GOES_ON
+        else as_part(attempt.cost, _cause(attempts, place))
+        for place, attempt in enumerate(attempts)
     ]
     paid = [cost for cost in costs if cost is not NO_COST]
     return add_costs(paid) if paid else NO_COST
@@ -599,9 +600,9 @@ def call_cost(attempts: Sequence[AttemptCost]) -> CallCost:
 
 def with_escalations(cost: CallCost, earlier: Sequence[int | None]) -> CallCost:
     """Return what a request cost whose earlier calls, each with nano-dollars, had answers that were not good enough."""
-    known = sum(nanos for nanos in earlier if nanos is not None)
-    parts = cost.parts | ({"escalation": known} if known else UNKNOWN_COST.parts)
-    nanos = None if cost.nanos is None or None in earlier else cost.nanos + known
+    known_nanos = sum(nanos for nanos in earlier if nanos is not None)
+    parts = cost.parts | ({"escalation": known_nanos} if known_nanos else UNKNOWN_COST.parts)
+    nanos = None if cost.nanos is None or None in earlier else cost.nanos + known_nanos
     # What providers reported, and what the price rows say, is told of the answering call alone.
     return msgspec.structs.replace(cost, nanos=nanos, parts=parts)
 

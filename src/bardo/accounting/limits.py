@@ -270,7 +270,7 @@ class Allowance:
             (requests is not None and requests.used + demand.requests > requests.held)
             or (tokens is not None and tokens.used + demand.tokens > tokens.held)
             or (slots is not None and slots.used + demand.slots > slots.held)
-            or any(one.used + nanos > one.held for one in money)
+            or any(money_limit.used + nanos > money_limit.held for money_limit in money)
         ):
             return None
         taken = Reservation()
@@ -399,10 +399,10 @@ class Allowance:
         return not any(gauge.used or gauge.held or gauge.stored for gauge in self.gauges.values())
 
     def _gauge(self, name: LimitName, period: int) -> Gauge:
-        found = self.gauges.get((name, period))
-        if found is None:
-            found = self.gauges[(name, period)] = Gauge()
-        return found
+        gauge = self.gauges.get((name, period))
+        if gauge is None:
+            gauge = self.gauges[(name, period)] = Gauge()
+        return gauge
 
 
 def _need(name: LimitName, demand: Demand) -> int | None:

@@ -43,7 +43,7 @@ class AgentRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         }
         first = (*self.arguments, *(self.model_arguments if model else ()))
         return AgentTold(
-            [filled(one) for one in first],
+            [filled(sentence) for sentence in first],
             {name: filled(value) for name, value in variables.items()},
             {name: filled(text) for name, text in self.files.items()},
         )

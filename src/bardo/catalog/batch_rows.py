@@ -52,7 +52,7 @@ def batch_rows() -> tuple[BatchRow, ...]:
 
 def batch_row(row: ProviderRow) -> BatchRow | None:
     """Return how a provider takes batches, or None if it takes none."""
-    return next((one for one in batch_rows() if row.id in one.providers), None)
+    return next((batch for batch in batch_rows() if row.id in batch.providers), None)
 
 
 def batch_providers() -> tuple[str, ...]:

@@ -48,11 +48,11 @@ def loss_counts(degraded: Iterable[Degradation]) -> LossCounts:
     Differences that a full list only counts are of the first rank.
     """
     counts = [0] * len(RANKS)
-    for one in degraded:
-        unlisted = one.what == UNLISTED and type(one.sent) is int
-        rank = loss_rank(one.what)
+    for degradation in degraded:
+        unlisted = degradation.what == UNLISTED and type(degradation.sent) is int
+        rank = loss_rank(degradation.what)
         if rank != "none":
-            counts[RANKS.index(rank)] += one.sent if unlisted else _weight(one, rank)
+            counts[RANKS.index(rank)] += degradation.sent if unlisted else _weight(degradation, rank)
     return (counts[0], counts[1], counts[2], counts[3])
 
 
@@ -74,7 +74,7 @@ def names_missing_endpoint(message: str) -> bool:
 
 @cache
 def _missing_endpoint() -> re.Pattern[str]:
-    return re.compile("|".join(f"(?:{one})" for one in choice_rows().missing_endpoint), re.IGNORECASE)
+    return re.compile("|".join(f"(?:{pattern})" for pattern in choice_rows().missing_endpoint), re.IGNORECASE)
 
 
 @cache

@@ -64,8 +64,7 @@ class Features(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         `provider` is the id of a catalog row, `names` the plain ids that the model goes by. `said` is what the server itself or the
         operator says of features, which goes before the rows.
         """
-        found = [row.name for row in self.feature if said.get(row.name, _has(row, provider, names, facts))]
-        return frozenset(found)
+        return frozenset([row.name for row in self.feature if said.get(row.name, _has(row, provider, names, facts))])
 
     def answers_chats(self, names: Collection[str]) -> bool:
         """Whether a model of these plain ids answers conversations, as far as is known."""
@@ -81,9 +80,9 @@ def _has(row: Feature, provider: str, names: Collection[str], facts: Collection[
 def features() -> Features:
     """Return the rows that come with bardo, their globs spelled as plain ids."""
     text = files("bardo.catalog").joinpath("data/features.toml").read_text(encoding="utf-8")
-    found = msgspec.convert(tomli.loads(text), Features)
+    rows = msgspec.convert(tomli.loads(text), Features)
     return msgspec.structs.replace(
-        found, feature=tuple(map(_plain, found.feature)), no_chat=tuple(map(plain_id, found.no_chat))
+        rows, feature=tuple(map(_plain, rows.feature)), no_chat=tuple(map(plain_id, rows.no_chat))
     )
 
 

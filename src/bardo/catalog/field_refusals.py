@@ -77,17 +77,17 @@ class FieldRefusals(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         `param` is what its error object names, `is_quoted` tells of words whether they are the caller's.
         """
         text = said[:_LONGEST]
-        found: list[NamedField] = []
+        fields: list[NamedField] = []
         for pattern, row in _patterns(self.refusal):
             matches = islice(pattern.finditer(text), _MOST_LOOKED_AT)
-            match = next((one for one in matches if not is_quoted(one[0])), None)
+            match = next((match_of for match_of in matches if not is_quoted(match_of[0])), None)
             if match is None:
                 continue
             groups = match.groupdict()
             name = param if row.of_param else groups["field"].rstrip(".")
             if name:
-                found.append(NamedField(name, groups.get("instead") or "", row.for_good, row.camel))
-        return found
+                fields.append(NamedField(name, groups.get("instead") or "", row.for_good, row.camel))
+        return fields
 
 
 @cache

@@ -117,8 +117,8 @@ class WireForms:
 
     def endpoint(self, provider: str, dialect: str) -> Endpoint:
         """Return what `provider` takes in `dialect`, or what any server of the dialect takes."""
-        found = self._by_place.get((provider, dialect)) or self._by_place.get(("*", dialect))
-        return found or Endpoint(providers=(provider,), dialects=(dialect,), owner=provider)
+        endpoint = self._by_place.get((provider, dialect)) or self._by_place.get(("*", dialect))
+        return endpoint or Endpoint(providers=(provider,), dialects=(dialect,), owner=provider)
 
     def choose(self, endpoint: Endpoint, *, maker: str, control: Sequence[Control], named: str | None) -> WireForm:
         """Return the form of a model with this control; the one that was `named` where the endpoint takes it."""
@@ -132,7 +132,7 @@ class WireForms:
         return self.forms[plain[0] if plain else offered[-1]] if offered else NOTHING
 
     def _check(self) -> None:
-        named = {name for one in self.endpoints for names in (one.forms, *one.makers.values()) for name in names}
+        named = {name for row in self.endpoints for names in (row.forms, *row.makers.values()) for name in names}
         if missing := named - self.forms.keys():
             raise ConfigError(f"wire_forms.toml names forms that it does not have: {', '.join(sorted(missing))}")
 
@@ -144,8 +144,7 @@ NOTHING = WireForm(name="none")
 @cache
 def builtin_forms() -> WireForms:
     """Return the forms, endpoints and refusals that come with bardo."""
-    text = files("bardo.catalog").joinpath("data/wire_forms.toml").read_text(encoding="utf-8")
-    return read_forms(tomli.loads(text))
+    return read_forms(tomli.loads(files("bardo.catalog").joinpath("data/wire_forms.toml").read_text(encoding="utf-8")))
 
 
 def read_forms(data: Mapping[str, Any]) -> WireForms:

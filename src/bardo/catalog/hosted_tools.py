@@ -56,8 +56,7 @@ class HostedTool(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     def form_at(self, dialect: str, provider: str, model: str) -> HostedForm | None:
         """Return the form in which a provider takes the tool for a model, or None if it is not known to run it."""
-        fitting = (form for form in self.form if form.dialect == dialect and form.runs_at(provider, model))
-        return next(fitting, None)
+        return next((form for form in self.form if form.dialect == dialect and form.runs_at(provider, model)), None)
 
 
 def hosted_tool(name: str) -> HostedTool:

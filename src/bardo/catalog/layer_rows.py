@@ -255,7 +255,7 @@ class ProviderCompaction(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
     def is_expected(self, headers: Mapping[str, str]) -> bool:
         """Whether a client with these headers can read what the provider answers."""
         return all(
-            value in [one.strip() for one in headers.get(name, "").split(",")]
+            value in [value_named.strip() for value_named in headers.get(name, "").split(",")]
             for name, value in self.when_headers.items()
         )
 
@@ -300,12 +300,12 @@ def provider_compaction(
     """
     return next(
         (
-            one
-            for one in _file().provider_compaction
-            if matches_any(row, one.providers)
-            and matches_any(dialect, one.dialects)
-            and matches_any(plain_id(model), one.models)
-            and one.is_expected(headers)
+            compaction
+            for compaction in _file().provider_compaction
+            if matches_any(row, compaction.providers)
+            and matches_any(dialect, compaction.dialects)
+            and matches_any(plain_id(model), compaction.models)
+            and compaction.is_expected(headers)
         ),
         None,
     )
@@ -315,7 +315,7 @@ def compaction_path(row: str, dialect: str) -> str:
     """Return the path at which a provider, by the id of its row, compacts a conversation for a client; empty where it does not."""
     rows = _file().compacted_items
     return next(
-        (one.path for one in rows if matches_any(row, one.providers) and matches_any(dialect, one.dialects)), ""
+        (entry.path for entry in rows if matches_any(row, entry.providers) and matches_any(dialect, entry.dialects)), ""
     )
 
 
@@ -719,8 +719,8 @@ class ToolChoiceRows(msgspec.Struct, frozen=True, kw_only=True):
     def loads_tools(self, dialect: str, row: str, model: str) -> bool:
         """Whether a provider searches for the tools of a request in a dialect itself, and loads those that it finds."""
         return any(
-            one.dialect == dialect and matches_any(row, one.providers) and matches_any(plain_id(model), one.models)
-            for one in self.tool_search
+            rule.dialect == dialect and matches_any(row, rule.providers) and matches_any(plain_id(model), rule.models)
+            for rule in self.tool_search
         )
 
 

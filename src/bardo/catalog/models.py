@@ -133,8 +133,8 @@ class ModelRow(Facts, frozen=True, kw_only=True, forbid_unknown_fields=True):
     @property
     def contradicts_itself(self) -> bool:
         """Whether the row says another control than its `reasoning_wire` does."""
-        said = None if self.reasoning_wire is None else _CONTROL_OF_WIRE.get(self.reasoning_wire)
-        return said is not None and self.control != said
+        control = None if self.reasoning_wire is None else _CONTROL_OF_WIRE.get(self.reasoning_wire)
+        return control is not None and self.control != control
 
 
 API_FIELDS = ("rules", "forced_tool", "tools_in", "output_limit", "budget")
@@ -216,17 +216,17 @@ class Models:
         self._about.cache_clear()
         self._spellings = tuple(spellings)
         self._shutdowns = tuple(shutdowns)
-        self._rules = [(re.compile(one.pattern), one) for one in self._spellings]
+        self._rules = [(re.compile(spelling.pattern), spelling) for spelling in self._spellings]
         self.find = lru_cache(maxsize=4096)(self._find)
-        self._cloud_ids = [(one, re.compile(one.pattern)) for one in cloud_ids]
+        self._cloud_ids = [(cloud_id, re.compile(cloud_id.pattern)) for cloud_id in cloud_ids]
         self.ids_at_maker = lru_cache(maxsize=4096)(self._ids_at_maker)
 
     def over(self, tables: Iterable[Mapping[str, Any]]) -> Models:
         """Return rows with further ones over them: an operator's row wins over a built-in one of the same provider and length."""
         added = list(tables)
-        known = set(self.sources)
+        providers = set(self.sources)
         sources = [*self.sources.values()]
-        for name in {str(table.get("provider", "")) for table in added} - known:
+        for name in {str(table.get("provider", "")) for table in added} - providers:
             sources.append(Source(id=name, source="operator", date=datetime.date.min, host=True))
         own = [{"source": "operator", **table} for table in added]
         return Models(
@@ -245,9 +245,9 @@ class Models:
         """Return the ids by which its maker has a model that a cloud calls so, that of the snapshot first; none where no row fits."""
         name = model.rpartition("/")[2].lower()
         for row, pattern in self._cloud_ids:
-            found = pattern.fullmatch(name) if row.holds in name else None
-            if found is not None:
-                snapshot = f"{found[1]}-{found[2]}" if found[2] else found[1]
+            match = pattern.fullmatch(name) if row.holds in name else None
+            if match is not None:
+                snapshot = f"{match[1]}-{match[2]}" if match[2] else match[1]
                 return tuple(dict.fromkeys((snapshot, self.spelled(name))))
         return ()
 
@@ -268,15 +268,15 @@ class Models:
         if not row.like:
             return row
         name = plain_id(row.like)
-        known = self._longest(name, name, lambda one: one.provider == row.provider and not one.like)
-        if known is None:
+        original = self._longest(name, name, lambda other: other.provider == row.provider and not other.like)
+        if original is None:
             raise ConfigError(
                 f"model row {row.match} of {row.provider}: no row is about {row.like!r}, which it is like"
             )
         own = {
             field: value for field, value in _table(row).items() if value != "" and (value or field != "open_weights")
         }
-        return msgspec.structs.replace(known, **{"note": "", **own})
+        return msgspec.structs.replace(original, **{"note": "", **own})
 
     def spelled(self, model: str) -> str:
         """Return an id as the catalog spells it: without the path, geography, host's prefix, variant or date around it."""
@@ -307,7 +307,7 @@ class Models:
 
     def _dated(self, row: ModelRow | None, owner: str, spelled: str) -> ModelRow | None:
         """Return a row with the day on which the model shuts down at `owner`, where one is known."""
-        days = (one.date for one in self._shutdowns if one.provider == owner and matches_any(spelled, one.match))
+        days = (row.date for row in self._shutdowns if row.provider == owner and matches_any(spelled, row.match))
         day = next(days, None)
         return row if row is None or day is None or row.shutdown else msgspec.structs.replace(row, shutdown=day)
 
@@ -327,10 +327,10 @@ class Models:
                     continue
                 if (before is None or rank > before[0]) and (matches_glob(spelled, glob) or matches_glob(asked, glob)):
                     before = best[row.assumed] = (rank, row, glob)
-        known, assumed = best.get(False), best.get(True)
-        if known and assumed:
-            return assumed[1] if lies_within(assumed[2], known[2]) and assumed[2] != known[2] else known[1]
-        return (known or assumed or (None, None))[1]
+        certain, assumed = best.get(False), best.get(True)
+        if certain and assumed:
+            return assumed[1] if lies_within(assumed[2], certain[2]) and assumed[2] != certain[2] else certain[1]
+        return (certain or assumed or (None, None))[1]
 
     def rows_about(self, *beginnings: str) -> _Globs:
         """Return the rows, each with its globs, that may be about ids with one of these beginnings.
@@ -338,8 +338,8 @@ class Models:
         Most globs begin with a maker's own word, and a list may have sixty thousand ids.
         """
         begun = {first[:length] for first in beginnings for length in range(_LETTERS + 1)}
-        found = [(row, [one for one in globs if one[2][:_LETTERS] in begun]) for row, globs in self._globs]
-        return [(row, globs) for row, globs in found if globs]
+        matching = [(row, [glob for glob in globs if glob[2][:_LETTERS] in begun]) for row, globs in self._globs]
+        return [(row, globs) for row, globs in matching if globs]
 
 
 def _ranked(rows: Iterable[ModelRow]) -> _Globs:
@@ -413,8 +413,8 @@ class ModelQualities:
     def _find(self, model: str) -> Quality | None:
         """Return the class of a model's plain id, or None if it is unknown."""
         fitting = [row for row in self._plain if matches_any(model, row.match)]
-        found = max(fitting, key=lambda row: best_specificity(model, row.match), default=None)
-        return None if found is None else found.quality
+        row = max(fitting, key=lambda row: best_specificity(model, row.match), default=None)
+        return None if row is None else row.quality
 
 
 @cache

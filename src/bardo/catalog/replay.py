@@ -225,8 +225,8 @@ class ReplayRules:
 
     def refusal_of_state(self, words: str, code: str = "") -> StateRefusal | None:
         """Return the row of a provider's refusal of earlier state; None for a refusal of anything else."""
-        said = words[:_LONGEST_REFUSAL]
-        return next((row for words, row in self._refusal_words if code in row.codes or words.search(said)), None)
+        excerpt = words[:_LONGEST_REFUSAL]
+        return next((row for words, row in self._refusal_words if code in row.codes or words.search(excerpt)), None)
 
     def of(self, reader: Reader) -> ReaderRules:
         """Return what holds for `reader`, whatever it is to read."""
@@ -304,8 +304,7 @@ def _same(rule: StateRule, origin: Origin | None, reader: Reader) -> bool:
 @cache
 def builtin_replay() -> ReplayRules:
     """Return the rows that come with bardo."""
-    text = files("bardo.catalog").joinpath("data/replay.toml").read_text(encoding="utf-8")
-    return read_replay(tomli.loads(text))
+    return read_replay(tomli.loads(files("bardo.catalog").joinpath("data/replay.toml").read_text(encoding="utf-8")))
 
 
 def read_replay(data: Mapping[str, Any]) -> ReplayRules:

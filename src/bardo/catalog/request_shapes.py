@@ -135,9 +135,9 @@ def shape_at(row: ProviderRow, model: str) -> RequestShape:
 @lru_cache(maxsize=4096)
 def _shape_of(dialect: str, provider: str, model: str) -> RequestShape:
     rules = [rule for rule in builtin_shape_rules() if rule.holds_for(dialect, provider, model)]
-    named = {one.name: NameRule(one.letters, one.first, one.longest) for one in reversed(rules)}
+    named = {rule.name: NameRule(rule.letters, rule.first, rule.longest) for rule in reversed(rules)}
     schemas = next((rule for rule in rules if rule.name == "tool_schemas"), None)
-    fields = {name: [one for one in rules if one.name == name] for name in ("assistant_fields", "google_schemas")}
+    fields = {name: [rule for rule in rules if rule.name == name] for name in ("assistant_fields", "google_schemas")}
     strict = next((rule for rule in rules if rule.name == "strict_tools"), None)
     return RequestShape(
         tool_names=named.get("tool_names"),

@@ -168,9 +168,9 @@ class ModelPaths(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         """Return the dialect's body as this provider takes it."""
         named = {self.model_field: model} if self.model_field else {}
         left_out = {"model", *self.without}
-        kept = {name: value for name, value in body.items() if name not in left_out}
+        fields = {name: value for name, value in body.items() if name not in left_out}
         renamed = {
-            self.words.get(name, name) if isinstance(value, str) else name: value for name, value in kept.items()
+            self.words.get(name, name) if isinstance(value, str) else name: value for name, value in fields.items()
         }
         return {**named, **self.body, **renamed}
 

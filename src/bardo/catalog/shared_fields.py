@@ -56,7 +56,7 @@ class SharedFields(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     def paths(self, source: str, target: str) -> list[tuple[str, str]]:
         """Return where each field stands in the one dialect, and where in the other."""
-        return [*((path, path) for path in self.same), *((one[source], one[target]) for one in self.moved)]
+        return [*((path, path) for path in self.same), *((pair[source], pair[target]) for pair in self.moved)]
 
 
 class GrantedField(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -85,16 +85,16 @@ class FieldPlace(NamedTuple):
 
     def value(self, fields: Mapping[str, Any]) -> Any:
         """Return the value of the field, or None if there is none."""
-        found = value_at(fields, self.path)
+        value = value_at(fields, self.path)
         if not self.item:
-            return found
-        return True if isinstance(found, list) and self.item in found else None
+            return value
+        return True if isinstance(value, list) and self.item in value else None
 
     def removed(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         """Return `fields` without this one, and without what held nothing else."""
         left = without_path(fields, self.path)
         listed = value_at(fields, self.path) if self.item else None
-        others = [one for one in listed if one != self.item] if isinstance(listed, list) else []
+        others = [other for other in listed if other != self.item] if isinstance(listed, list) else []
         return merge_fields(left, at_path(self.path, others)) if others else left
 
 
@@ -112,8 +112,8 @@ def not_granted(dialect: str, name: str, value: Any) -> Any:
     if row.any:
         return None
     if isinstance(value, list):
-        return [one for one in value if one not in row.values] or None
-    return None if any(type(value) is type(one) and value == one for one in row.values) else value
+        return [item for item in value if item not in row.values] or None
+    return None if any(type(value) is type(row_value) and value == row_value for row_value in row.values) else value
 
 
 def shared_between(source: str, target: str) -> tuple[SharedFields, ...]:
@@ -125,11 +125,11 @@ def shared_between(source: str, target: str) -> tuple[SharedFields, ...]:
 def chat_fields_elsewhere(dialect: str) -> Mapping[str, FieldPlace]:
     """Return where a dialect has the fields that Chat has under another name or in another place, by Chat's names."""
     chat = default_dialect()
-    found: dict[str, FieldPlace] = {}
+    places: dict[str, FieldPlace] = {}
     for row in shared_between(chat, dialect):
-        found |= {one[chat]: FieldPlace(one[dialect]) for one in row.moved}
-        found |= {one.name: FieldPlace(one.list, one.item) for one in row.switch if one.dialect == chat}
-    return found
+        places |= {pair[chat]: FieldPlace(pair[dialect]) for pair in row.moved}
+        places |= {switch.name: FieldPlace(switch.list, switch.item) for switch in row.switch if switch.dialect == chat}
+    return places
 
 
 @cache
@@ -151,5 +151,5 @@ def _granted() -> dict[tuple[str, str], GrantedField]:
 
 @cache
 def _by_pair() -> dict[tuple[str, str], tuple[SharedFields, ...]]:
-    pairs = {(one, other) for row in shared_rows() for one in row.dialects for other in row.dialects if one != other}
+    pairs = {(name, other) for row in shared_rows() for name in row.dialects for other in row.dialects if name != other}
     return {pair: tuple(row for row in shared_rows() if {*pair} <= {*row.dialects}) for pair in pairs}

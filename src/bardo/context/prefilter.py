@@ -53,12 +53,12 @@ class Prefilter:
         saw = {"tokens": tokens, "targets": len(facts.targets)}
         if not refused:
             return Passed(request=request, receipt=Receipt(layer=NAME, saw=saw))
-        kept = [place for place in range(len(facts.targets)) if place not in refused]
-        if not kept:
-            kept = [place for place, refusal in refused.items() if refusal.error is None]
-        if not kept:
+        usable = [place for place in range(len(facts.targets)) if place not in refused]
+        if not usable:
+            usable = [place for place, refusal in refused.items() if refusal.error is None]
+        if not usable:
             raise _refusal_error(refused)
-        order = tuple(kept)
+        order = tuple(usable)
         passed_over = {place: refusal for place, refusal in refused.items() if place not in order}
         if not passed_over:
             return Passed(request=request, receipt=Receipt(layer=NAME, saw=saw))

@@ -47,11 +47,13 @@ def call_labels(request: Request | EmbedRequest, without_secrets: Callable[[str]
     """
     options = request.options
     if isinstance(request, EmbedRequest):
-        said = CallLabels(options.session, options.agent, options.repository)
+        labels = CallLabels(options.session, options.agent, options.repository)
     else:
         fields = request.body if request.body is not None else request.extra
-        said = _labels_of(options, request.client_headers, fields)
-    return said if said == NO_LABELS else CallLabels(*[_label(one, without_secrets) if one else "" for one in said])
+        labels = _labels_of(options, request.client_headers, fields)
+    return (
+        labels if labels == NO_LABELS else CallLabels(*[label and _label(label, without_secrets) for label in labels])
+    )
 
 
 def labelled(options: BardoOptions, headers: dict[str, str]) -> BardoOptions:
@@ -117,9 +119,9 @@ def plain_repository(address: str) -> str:
 def _agent_of(headers: dict[str, str]) -> str:
     for header, pattern, agents in _agent_patterns():
         value = headers.get(header)
-        found = pattern.search(value[:_LONGEST_LABEL]) if value else None
-        if found is not None and found.lastindex is not None:
-            return agents[found.lastindex - 1]
+        match = pattern.search(value[:_LONGEST_LABEL]) if value else None
+        if match is not None and match.lastindex is not None:
+            return agents[match.lastindex - 1]
     return ""
 
 
@@ -147,11 +149,11 @@ def _repository_of(headers: dict[str, str], fields: dict[str, Any] | None) -> st
         if not isinstance(value, str) or not value or len(value) > _MOST_METADATA:
             continue
         try:
-            found = _first_text(msgspec.json.decode(value), path)
+            label = _first_text(msgspec.json.decode(value), path)
         except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
             continue
-        if found:
-            return found
+        if label:
+            return label
     return ""
 
 
@@ -171,7 +173,7 @@ def _first_text(value: Any, path: tuple[str, ...]) -> str:
     if not isinstance(value, dict):
         return ""
     inner = value.values() if path[0] == "*" else (value.get(path[0]),)
-    return next(filter(None, (_first_text(one, path[1:]) for one in inner)), "")
+    return next(filter(None, (_first_text(value, path[1:]) for value in inner)), "")
 
 
 @cache
@@ -217,9 +219,9 @@ def _named_by_client(headers: dict[str, str], fields: dict[str, Any] | None) -> 
             continue
         if pattern is None:
             return value[:_LONGEST]
-        found = pattern.search(value[:_LONGEST])
-        if found is not None:
-            return found[1]
+        match = pattern.search(value[:_LONGEST])
+        if match is not None:
+            return match[1]
     return ""
 
 

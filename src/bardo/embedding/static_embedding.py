@@ -52,14 +52,14 @@ def word_pieces(text: str, vocabulary: Mapping[str, int]) -> list[int]:
 
 def pieces_of_words(lower: Iterable[str], vocabulary: Mapping[str, int]) -> list[int]:
     """Return the numbers of the pieces of words that `words` returned, in order."""
-    found: list[int] = []
+    numbers: list[int] = []
     for word in lower:
         number = vocabulary.get(word)
         if number is None:
-            found += (vocabulary[piece] for piece in _pieces(word, vocabulary))
+            numbers += (vocabulary[piece] for piece in _pieces(word, vocabulary))
         else:
-            found.append(number)
-    return found
+            numbers.append(number)
+    return numbers
 
 
 def words(text: str) -> list[str]:
@@ -67,10 +67,10 @@ def words(text: str) -> list[str]:
     clean = _CONTROL.sub("", text) if _CONTROL.search(text) else text
     if clean.isascii():
         return _ASCII_WORDS.findall(clean.lower())
-    found: list[str] = []
+    found_words: list[str] = []
     for part in _ASCII_SPACE.split(clean):
-        found += _ASCII_WORDS.findall(part.lower()) if part.isascii() else _other_words(part)
-    return found
+        found_words += _ASCII_WORDS.findall(part.lower()) if part.isascii() else _other_words(part)
+    return found_words
 
 
 def _other_words(text: str) -> list[str]:
@@ -102,7 +102,7 @@ def _at_punctuation(word: str) -> Iterator[str]:
 def _pieces(word: str, vocabulary: Container[str]) -> list[str]:
     if len(word) > LONGEST_WORD:
         return []
-    found: list[str] = []
+    pieces: list[str] = []
     begin = 0
     while begin < len(word):
         mark = "##" if begin else ""
@@ -110,9 +110,9 @@ def _pieces(word: str, vocabulary: Container[str]) -> list[str]:
         end = next((end for end in ends if mark + word[begin:end] in vocabulary), None)
         if end is None:
             return []
-        found.append(mark + word[begin:end])
+        pieces.append(mark + word[begin:end])
         begin = end
-    return found
+    return pieces
 
 
 # A longer text is embedded by its beginning and its end, where prompts say what is asked.
@@ -175,15 +175,14 @@ def _packed(columns: bytes) -> bytes:
 
 def _ratio(columns: bytes, narrow: bytes) -> int:
     """Return by how much larger a component is than that of a narrower table, in parts of 65,536 (least squares)."""
-    pairs = [(one - _MIDDLE, other - _MIDDLE) for one, other in zip(columns, narrow, strict=False)]
-    return (sum(one * other for one, other in pairs) << 16) // sum(other * other for _, other in pairs)
+    pairs = [(column - _MIDDLE, other - _MIDDLE) for column, other in zip(columns, narrow, strict=False)]
+    return (sum(column * other for column, other in pairs) << 16) // sum(other * other for _, other in pairs)
 
 
 def _differences(columns: bytes, narrow: bytes, ratio: int) -> bytes:
     """Return columns, the first of them less what is expected by a narrower table. Raises ValueError where one is less than that."""
     expected = narrow.translate(_expected(ratio))
-    first = bytes([one - other for one, other in zip(columns, expected, strict=False)])
-    return first + columns[len(narrow) :]
+    return bytes([column - other for column, other in zip(columns, expected, strict=False)]) + columns[len(narrow) :]
 
 
 def _sums(columns: bytes, narrow: bytes, ratio: int) -> bytes:
@@ -233,8 +232,8 @@ class StaticEmbedding:
 
     def embed(self, text: str) -> tuple[float, ...]:
         """Return `dimensions` components of a vector of length 1; all are 0 where no piece is known."""
-        found, length = self.sums(text)
-        return tuple([value / length for value in found])
+        sums, length = self.sums(text)
+        return tuple([value / length for value in sums])
 
     def sums(self, text: str) -> tuple[list[int], float]:
         """Return a text's vector as whole numbers, and its length; all are 0, and the length 1, where no piece is known.
@@ -256,9 +255,9 @@ class StaticEmbedding:
 
     def _lanes(self, piece: int) -> int:
         """Return the row of a piece as one integer. Those of the pieces met first are kept: most texts consist of few common pieces."""
-        kept = self._kept.get(piece)
-        if kept is not None:
-            return kept
+        cached = self._kept.get(piece)
+        if cached is not None:
+            return cached
         size = self.dimensions
         lanes = bytearray(2 * size)
         lanes[::2] = self._rows[piece * size : (piece + 1) * size]
@@ -313,9 +312,9 @@ class KeywordEmbedding:
 
     def embed(self, text: str) -> tuple[float, ...]:
         """Return `dimensions` components of a vector of length 1; all are 0 where no word is known."""
-        said = [word for word in words(shortened(text)) if word.isalnum() and word not in self._stop_words]
+        keywords = [word for word in words(shortened(text)) if word.isalnum() and word not in self._stop_words]
         total = weights = 0
-        for piece, count in Counter(pieces_of_words(said, self._table.vocabulary)).items():
+        for piece, count in Counter(pieces_of_words(keywords, self._table.vocabulary)).items():
             lanes, weight = self._piece(piece)
             times = round(weight * count / (count + _SATURATION))
             total += lanes * times
@@ -328,9 +327,9 @@ class KeywordEmbedding:
 
     def _piece(self, piece: int) -> tuple[int, float]:
         """Return the row of a piece as one integer of 32 bits a component, and its weight. Those of the pieces met first are kept."""
-        kept = self._pieces.get(piece)
-        if kept is not None:
-            return kept
+        entry = self._pieces.get(piece)
+        if entry is not None:
+            return entry
         row = self._table.row(piece)[_SHARED:]
         lanes = bytearray(4 * len(row))
         lanes[::4] = row

@@ -260,8 +260,7 @@ def dali_temperature(step: int, total_steps: int, t_high: float, t_low: float) -
     Source: 003, "Hypnagogic cosine annealing". Raises InvalidRequest for a negative step and for a cycle without steps.
     """
     progress = _progress(step, total_steps)
-    cosine = (1 + math.cos(progress * math.pi)) / 2
-    return t_low + (t_high - t_low) * cosine
+    return t_low + (t_high - t_low) * ((1 + math.cos(progress * math.pi)) / 2)
 
 
 def reanneal(cycle: int, base_high: float, decay: float) -> float:

@@ -85,7 +85,7 @@ def is_heartbeat(name: str) -> bool:
 
 def schedule_steps(name: str) -> int | None:
     """Return how many steps the temperatures of a subsystem's session have, or of a cycle of it, or None if they do not change."""
-    return next((one.steps for one in profile_rows().schedule if one.subsystem == name), None)
+    return next((row.steps for row in profile_rows().schedule if row.subsystem == name), None)
 
 
 def budget_names() -> tuple[str, ...]:
@@ -96,20 +96,20 @@ def budget_names() -> tuple[str, ...]:
 def budget_of(name: str) -> str:
     """Return which share of the day's budget pays for a subsystem, by its intent; empty where none does."""
     intent = subsystem(name).intent.subsystem if name in subsystem_names() else name
-    return next((one for one in budget_names() if intent == one or intent.startswith(f"{one}_")), "")
+    return next((budget for budget in budget_names() if intent == budget or intent.startswith(f"{budget}_")), "")
 
 
 def budgets_of(means: Means, *, vitality: float | None, tick: Tick | None) -> Mapping[str, SubsystemBudget]:
     """Return what each subsystem may spend today; none where nothing bounds it."""
     if means.daily_budget_usd is None:
         return {}
-    said = tick or _QUIET
-    spent = sum(one.diem for one in means.spent.values())
-    left = means.diem if said.diem is None else said.diem
+    tick_now = tick or _QUIET
+    spent = sum(spending.diem for spending in means.spent.values())
+    left = means.diem if tick_now.diem is None else tick_now.diem
     return compute_reasoning_budgets(
         1.0 if vitality is None else vitality,
         means.daily_budget_usd,
-        sustainability=said.sustainability,
+        sustainability=tick_now.sustainability,
         # What is left and what was spent of it are together the day's allocation.
         diem=left + spent if left else 0.0,
     )
@@ -236,7 +236,7 @@ def _profile_at(
     if (steps := schedule_steps(name)) is not None:
         # Step `steps` is the last of a cycle; who counts no cycles has one begin behind it (003, "Hypnagogic cosine annealing").
         of_session, step = (cycle, count) if cycle is not None else divmod(count, steps + 1)
-        ramps = next(one.kind == "ramp" for one in profile_rows().schedule if one.subsystem == name)
+        ramps = next(row.kind == "ramp" for row in profile_rows().schedule if row.subsystem == name)
         step, of_session = (count, 0) if ramps else (step, of_session)
         temperature = scheduled_temperature(name, step, cycle=of_session)
         span = next(row.temperature_range for row in profile_rows().profile if row.name == name)
@@ -313,8 +313,7 @@ def tools_of_tick(
         {name for name, kinds in of_kind.items() if name in stay or kind in kinds or (not kinds and kind not in own)},
         key=lambda name: (name not in stay, kind not in of_kind[name], name),
     )
-    staying = sum(name in stay for name in ranked)
-    return sorted(ranked[: max(tick_rows().most, staying)])
+    return sorted(ranked[: max(tick_rows().most, sum(name in stay for name in ranked))])
 
 
 def _kinds_of(name: str, own: OwnTools) -> set[str]:
@@ -342,11 +341,11 @@ def workload_rows(
     `golem` is the agent's id, for prompt cache keys; `table` names a table of routes whose models are asked, empty for whoever fits the
     needs. `sealed` and `web_search` are those of `subsystem`. `pipelines`: each has the pipeline profile that the documents name.
     """
-    routes = next((one for one in route_rows().table if one.name == table), None)
+    routes = next((row for row in route_rows().table if row.name == table), None)
     made = (
         subsystem(name, golem=golem, prefix=prefix, sealed=sealed, web_search=web_search) for name in subsystem_names()
     )
-    rows = {one.name: _row(one, routes, pipelines=pipelines) for one in made}
+    rows = {workload.name: _row(workload, routes, pipelines=pipelines) for workload in made}
     # A tick decides which tier answers it; without one, the lowest that asks a model does.
     lowest = next(row.workload for row in tier_rows().tier if row.workload)
     about = "the agent's heartbeat: its tick decides on the tier"
@@ -391,5 +390,4 @@ def _escalation(part: Subsystem) -> tuple[str, ...] | None:
 def _pipeline(part: Subsystem) -> str:
     """Return the pipeline profile of a subsystem, by its own name or by that of its intent (000 §5)."""
     chosen = {row.subsystem for row in pipeline_rows().choice}
-    name = part.name if part.name in chosen else part.intent.subsystem
-    return select_profile_and_reasoning(name)[0].name
+    return select_profile_and_reasoning(part.name if part.name in chosen else part.intent.subsystem)[0].name

@@ -63,11 +63,11 @@ def _from_text(field: FieldKind, text: str, known: Json) -> Json:
     match field.rule:
         case Bounds() as bounds:
             named = re.search(rf"{_name(field.name)}(?P<behind>.{{0,{_NEAR}}})", text, re.I | re.S)
-            found = _NUMBER.search(re.split(r"[;\n]", named["behind"])[0]) if named else None
-            if named is None or found is None:
+            number = _NUMBER.search(re.split(r"[;\n]", named["behind"])[0]) if named else None
+            if named is None or number is None:
                 return int(bounds.default) if field.kind is int else bounds.default
-            value = float(found.group().replace(",", "").replace("_", ""))
-            if named["behind"][found.end() : found.end() + 2].lstrip().startswith("%"):
+            value = float(number.group().replace(",", "").replace("_", ""))
+            if named["behind"][number.end() : number.end() + 2].lstrip().startswith("%"):
                 value /= 100
             return int(value) if field.kind is int else value
         case Choices() as words:
@@ -91,17 +91,17 @@ def _find_word(name: str, words: Choices, text: str) -> str:
 
 def _is_affirmed(word: str, text: str) -> bool:
     return any(
-        not re.search(_NO + r"$", text[max(0, found.start() - 30) : found.start()], re.I)
-        for found in re.finditer(rf"\b{re.escape(word)}(?:s|d|ed|ing)?\b", text, re.I)
+        not re.search(_NO + r"$", text[max(0, word_at.start() - 30) : word_at.start()], re.I)
+        for word_at in re.finditer(rf"\b{re.escape(word)}(?:s|d|ed|ing)?\b", text, re.I)
     )
 
 
 def _is_true(name: str, text: str) -> bool:
-    found = re.search(_name(name), text, re.I)
-    stated = _YES_OR_NO.match(text, found.end()) if found else None
+    match = re.search(_name(name), text, re.I)
+    stated = _YES_OR_NO.match(text, match.end()) if match else None
     if stated:
         return stated.group(1).lower() in ("yes", "true")
-    return found is not None and _is_affirmed(name.replace("_", " "), text)
+    return match is not None and _is_affirmed(name.replace("_", " "), text)
 
 
 def _text(field: FieldKind, rule: Any, text: str) -> str | None:
@@ -183,12 +183,12 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
         Reading words loses much: what is not said takes a careful default. Raises UnusableAnswer for a text without words.
         """
-        found = extract(text, _checker(cls))
-        if found.ok:
-            return msgspec.convert(found.value, cls)
+        extraction = extract(text, _checker(cls))
+        if extraction.ok:
+            return msgspec.convert(extraction.value, cls)
         if not re.search(r"[^\W_]", text):
-            raise UnusableAnswer(found)
-        return msgspec.convert(from_words(cls, text, found.value), cls)
+            raise UnusableAnswer(extraction)
+        return msgspec.convert(from_words(cls, text, extraction.value), cls)
 
     def validate(self, issues: list[str]) -> None:
         """Add one line to `issues` for each number out of its range and each word that is not in its list, parts included."""
@@ -201,8 +201,8 @@ def _checker(kind: type[Answer]) -> Checker:
 
 
 def _refused(code: Any, message: str, text: str | bytes, failures: tuple[Failure, ...] = ()) -> Extraction:
-    said = text if isinstance(text, str) else text.decode(errors="replace")
-    return Extraction(error=code, message=message, failures=failures, text=said)
+    written = text if isinstance(text, str) else text.decode(errors="replace")
+    return Extraction(error=code, message=message, failures=failures, text=written)
 
 
 VERDICTS = ("promote", "stage", "discard")

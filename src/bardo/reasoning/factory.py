@@ -37,8 +37,8 @@ def open_parser(
     `toggles` (template arguments such as `enable_thinking`) mean, else what the format says. `formats` are those that are known, by
     default the built-in ones. The text of a model without a format is all answer. Raises UnknownFormat.
     """
-    known = formats or builtin_formats()
-    row = format if isinstance(format, ReasoningFormat) else known.choose(name=format or "", model=model).format
+    registry = formats or builtin_formats()
+    row = format if isinstance(format, ReasoningFormat) else registry.choose(name=format or "", model=model).format
     return _open_parser(row, starts_inside, prompt, toggles)
 
 

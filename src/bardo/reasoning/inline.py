@@ -44,8 +44,7 @@ class InlineReasoning(Separation[Segment]):
 
         def begin() -> ReplySplitter:
             if held:
-                likely = starts_inside is True
-                return UndecidedSplitter(format, likely_inside=likely, limit=limit, explained=explained)
+                return UndecidedSplitter(format, likely_inside=starts_inside is True, limit=limit, explained=explained)
             return splitter_for(format, starts_inside=starts_inside)
 
         super().__init__(lambda index: self._first(_Choice(index, format, begin, explained=explained)))

@@ -146,9 +146,9 @@ class Phase(msgspec.Struct, frozen=True):
 
     def move(self, marker: str) -> Move:
         """Return what this marker does here."""
-        found = self.moves.get(marker)
-        if found is not None or self.header is None:
-            return self.moves[marker] if found is None else found
+        step = self.moves.get(marker)
+        if step is not None or self.header is None:
+            return self.moves[marker] if step is None else step
         return self.header(marker)
 
 

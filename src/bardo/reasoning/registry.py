@@ -98,10 +98,10 @@ class FormatRegistry:
         Raises UnknownFormat, which lists near names.
         """
         key = canonical(name)
-        found = self._rows.get(key) or self._rows.get(self._aliases.get(key, ""))
-        if found is None:
+        row = self._rows.get(key) or self._rows.get(self._aliases.get(key, ""))
+        if row is None:
             raise UnknownFormat(name, self._rows)
-        return found
+        return row
 
     def for_model(self, model_id: str) -> ReasoningFormat:
         """Return the first format with a pattern that fits, or the one that leaves text as it is."""
@@ -129,10 +129,10 @@ class FormatRegistry:
         return frozenset(added)
 
     def _look_for(self, model_id: str) -> FormatChoice:
-        found = next((pair for pair in self._patterns if fits(pair[0], model_id)), None)
-        if found is None:
+        pair = next((pair for pair in self._patterns if fits(pair[0], model_id)), None)
+        if pair is None:
             return FormatChoice(self._rows[PASSTHROUGH], "passthrough", model_id)
-        pattern, name = found
+        pattern, name = pair
         return FormatChoice(self._rows[name], "pattern", pattern, name in self._own)
 
     def _copy(self) -> FormatRegistry:

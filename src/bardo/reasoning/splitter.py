@@ -201,8 +201,7 @@ def _contents(
 
 
 def _inside(grammar: Grammar, closing: Moves, read: Callable[[str], Move], settles: str | None = None) -> Phase:
-    moves = {**_strays(grammar, "inside"), **closing}
-    return reasoning(moves, shapes=grammar.headers, header=read, settles=settles)
+    return reasoning({**_strays(grammar, "inside"), **closing}, shapes=grammar.headers, header=read, settles=settles)
 
 
 def _strays(grammar: Grammar, here: str) -> dict[str, Move]:

@@ -85,10 +85,10 @@ def _turn(row: ReasoningFormat, prompt: str) -> str | None:
 def _ends_with_opener(row: ReasoningFormat, prompt: str) -> bool:
     phases = phases_of(row)
     return any(
-        phases[phases["before"].move(found.group()).to].reasoning
+        phases[phases["before"].move(match.group()).to].reasoning
         for end in (prompt[-END_OF_PROMPT:], prompt.rstrip()[-END_OF_PROMPT:])
-        for found in phases["before"].final.finditer(end)
-        if found.end() == len(end)
+        for match in phases["before"].final.finditer(end)
+        if match.end() == len(end)
     )
 
 
@@ -97,9 +97,9 @@ def _switched(row: ReasoningFormat, toggles: Mapping[str, Any]) -> bool | None:
     switchable = not SWITCHES.isdisjoint(row.toggles)
     names = (*row.toggles, *sorted(SWITCHES), "reasoning_effort") if switchable else row.toggles
     for name in names:
-        said = _means(toggles.get(name))
-        if said is not None:
-            return said is not name.startswith("/no")
+        thinks = _means(toggles.get(name))
+        if thinks is not None:
+            return thinks is not name.startswith("/no")
     return True if row.thinks else None
 
 
@@ -107,7 +107,7 @@ def toggles_thinking(toggles: Mapping[str, Any]) -> bool | None:
     """Say whether template arguments that any model may know turn thinking on or off, or None if they say neither."""
     if not toggles:
         return None
-    return next((said for name in sorted(SWITCHES) if (said := _means(toggles.get(name))) is not None), None)
+    return next((thinks for name in sorted(SWITCHES) if (thinks := _means(toggles.get(name))) is not None), None)
 
 
 def _means(value: object) -> bool | None:

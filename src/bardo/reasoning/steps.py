@@ -53,11 +53,11 @@ class SteppedChain(ReasoningChain, frozen=True, kw_only=True, dict=True):
 
 def segment_steps(text: str) -> tuple[ReasoningStep, ...]:
     """Return the steps of `text`, in order; joined, their contents are the text. An empty text has none."""
-    found = list(_steps(text))
-    ends = [*(start for start, _ in found), len(text)][1:]
+    steps = list(_steps(text))
+    ends = [*(start for start, _ in steps), len(text)][1:]
     return tuple(
         ReasoningStep(step_type=kind, content=text[start:end], start=start, end=end)
-        for (start, kind), end in zip(found, ends, strict=True)
+        for (start, kind), end in zip(steps, ends, strict=True)
     )
 
 
@@ -100,9 +100,9 @@ def _sentences(text: str) -> Iterator[tuple[int, bool]]:
     start = len(text) - len(text.lstrip())
     yield start, True
     fenced = text.startswith(_FENCES, start)
-    for found in _BREAK.finditer(text, start):
-        start = found.end()
-        breaks = found[0].count("\n")
+    for match in _BREAK.finditer(text, start):
+        start = match.end()
+        breaks = match[0].count("\n")
         fence = breaks > 0 and text.startswith(_FENCES, start)
         if not fenced and start < len(text):
             yield start, breaks >= _PARAGRAPH
@@ -124,8 +124,8 @@ class _Markers:
         self._pattern = re.compile(rf"{_ORNAMENT}{skipped}({_any_of(self._kinds)})", re.IGNORECASE)
 
     def kind_at(self, text: str, start: int) -> ReasoningStepType | None:
-        found = self._pattern.match(text, start)
-        return self._kinds[found[1].lower().replace("’", "'")] if found else None
+        match = self._pattern.match(text, start)
+        return self._kinds[match[1].lower().replace("’", "'")] if match else None
 
 
 def _any_of(phrases: Iterable[str]) -> str:

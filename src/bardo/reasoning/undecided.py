@@ -166,13 +166,13 @@ def _without_implicit_ends(row: ReasoningFormat) -> ReasoningFormat:
 
 def _beginnings(row: ReasoningFormat, delimiters: tuple[str, ...]) -> tuple[str, ...]:
     """Return what the delimiters of a format begin with: all of them, but for a suffix that a checkpoint chose."""
-    return tuple(one.removesuffix(">") for one in delimiters) if row.machine == "suffixed" else delimiters
+    return tuple(delimiter.removesuffix(">") for delimiter in delimiters) if row.machine == "suffixed" else delimiters
 
 
 def _first_end(text: str, ends: tuple[str, ...]) -> tuple[int, int]:
     """Return where the first closing delimiter begins, and how long it is."""
-    found = ((place, len(end)) for end in ends if (place := text.find(end)) >= 0)
-    return min(found, default=(len(text), 0))
+    ends_found = ((place, len(end)) for end in ends if (place := text.find(end)) >= 0)
+    return min(ends_found, default=(len(text), 0))
 
 
 def _quotes(before: str) -> bool:

@@ -79,18 +79,18 @@ def size_of(value: object) -> int:
     """Return about how many bytes a value takes: with all that mappings, lists, tuples and msgspec's structs in it hold, each once."""
     size, seen, waiting = 0, set[int](), [value]
     while waiting:
-        one = waiting.pop()
-        if id(one) in seen:
+        node = waiting.pop()
+        if id(node) in seen:
             continue
-        seen.add(id(one))
-        size += sys.getsizeof(one)
-        if isinstance(one, Mapping):
-            waiting += one.keys()
-            waiting += one.values()
-        elif isinstance(one, list | tuple | set | frozenset):
-            waiting += one
+        seen.add(id(node))
+        size += sys.getsizeof(node)
+        if isinstance(node, Mapping):
+            waiting += node.keys()
+            waiting += node.values()
+        elif isinstance(node, list | tuple | set | frozenset):
+            waiting += node
         else:
-            waiting += [getattr(one, name) for name in getattr(one, "__struct_fields__", ())]
+            waiting += [getattr(node, name) for name in getattr(node, "__struct_fields__", ())]
     return size
 
 
@@ -118,11 +118,11 @@ class Memory(Generic[Value]):
         if not _BUDGET.on:
             return None
         with _BUDGET.lock:
-            found = self._kept.get(key)
-            if found is None:
+            entry = self._kept.get(key)
+            if entry is None:
                 return None
             self._kept.move_to_end(key)
-            return found[0]
+            return entry[0]
 
     def keep(self, key: Hashable, value: Value, size: int) -> Value:
         """Keep a value that takes so many bytes with its key, and forget others where the process has too many. Return the value."""
@@ -144,9 +144,9 @@ class Memory(Generic[Value]):
 
     def of(self, key: Hashable, make: Callable[[], Value], size: Callable[[Value], int]) -> Value:
         """Return what is kept under a key, or what `make` returns, which is kept then with its `size`. Raises what `make` raises."""
-        found = self.find(key)
-        if found is not None:
-            return found
+        value = self.find(key)
+        if value is not None:
+            return value
         made = make()
         return self.keep(key, made, size(made)) if _BUDGET.on else made
 

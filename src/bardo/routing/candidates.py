@@ -231,7 +231,7 @@ class CandidateIndex:
         self._refusals: dict[_Key, Refusals] = {}
 
     def __iter__(self) -> Iterator[Candidate]:
-        return (one for provider in self.providers for one in provider)
+        return (candidate for provider in self.providers for candidate in provider)
 
     def named(self, model: str) -> CandidateList:
         """Return the candidates for a model's name: a name at `provider/model`, or an id however hosts spell it."""
@@ -242,32 +242,32 @@ class CandidateIndex:
         if intent.model is not None:
             yield from self.named(intent.model).search(intent, conditions)
             return
-        kept = self._cached_candidates(intent, conditions)
+        cached = self._cached_candidates(intent, conditions)
         for place, provider in enumerate(self.providers):
-            found = kept[place]
-            if found is None:
-                found = kept[place] = _best_of(provider, intent, conditions)
-            if found:
-                yield found
+            best = cached[place]
+            if best is None:
+                best = cached[place] = _best_of(provider, intent, conditions)
+            if best:
+                yield best
 
     def refusals(self, intent: Intent, conditions: Conditions = NO_CONDITIONS) -> Refusals:
         """Return who cannot do it, and why."""
         if intent.model is not None:
             return self.named(intent.model).refusals(intent, conditions)
         key = _key(intent, conditions)
-        found = self._refusals.get(key)
-        if found is None:
-            found = _refusals(self.providers, intent, conditions)
-            _keep(self._refusals, key, found)
-        return found
+        refusals = self._refusals.get(key)
+        if refusals is None:
+            refusals = _refusals(self.providers, intent, conditions)
+            _keep(self._refusals, key, refusals)
+        return refusals
 
     def _cached_candidates(self, intent: Intent, conditions: Conditions) -> list[tuple[RankedCandidate, ...] | None]:
         key = _key(intent, conditions)
-        kept = self._searches.get(key)
-        if kept is None:
-            kept = [None] * len(self.providers)
-            _keep(self._searches, key, kept)
-        return kept
+        cached = self._searches.get(key)
+        if cached is None:
+            cached = [None] * len(self.providers)
+            _keep(self._searches, key, cached)
+        return cached
 
 
 @lru_cache(maxsize=4096)
@@ -289,17 +289,17 @@ def quickness(latency: int | None, most: int | None) -> float:
 
 
 def _by_name(providers: Iterable[tuple[Candidate, ...]]) -> dict[str, CandidateList]:
-    found: dict[str, list[Candidate]] = {}
+    by_name: dict[str, list[Candidate]] = {}
     for provider in providers:
         names: dict[str, list[Candidate]] = {}
-        for one in provider:
-            own = one.model.lower()
-            for name in {spelled(one.model), own, f"{one.provider}/{own}"}:
-                names.setdefault(name, []).append(one)
+        for candidate in provider:
+            own = candidate.model.lower()
+            for name in {spelled(candidate.model), own, f"{candidate.provider}/{own}"}:
+                names.setdefault(name, []).append(candidate)
         for name, held in names.items():
             # Of several spellings of a model at one provider the one that the name is goes first.
-            found.setdefault(name, []).extend(sorted(held, key=lambda one: one.model.lower() != name))
-    return {name: CandidateList(held) for name, held in found.items()}
+            by_name.setdefault(name, []).extend(sorted(held, key=lambda candidate: candidate.model.lower() != name))
+    return {name: CandidateList(held) for name, held in by_name.items()}
 
 
 def _key(intent: Intent, conditions: Conditions) -> _Key:
@@ -335,11 +335,11 @@ def _best_of(candidates: Iterable[Candidate], intent: Intent, conditions: Condit
     for candidate in candidates:
         if not candidate.meets(intent, conditions):
             continue
-        found = ranked(candidate, intent)
-        if any(other.beats(found) for other in best):
+        rank = ranked(candidate, intent)
+        if any(other.beats(rank) for other in best):
             continue
-        best = [other for other in best if not found.beats(other)]
-        best.append(found)
+        best = [other for other in best if not rank.beats(other)]
+        best.append(rank)
     return tuple(best)
 
 

@@ -94,11 +94,11 @@ class HealthWindow:
     @property
     def faults(self) -> dict[Fault, int]:
         """How often each fault occurred, as of the last look."""
-        found: dict[Fault, int] = {}
+        faults: dict[Fault, int] = {}
         for bucket in self._faults:
             for fault, count in bucket.items():
-                found[fault] = found.get(fault, 0) + count
-        return found
+                faults[fault] = faults.get(fault, 0) + count
+        return faults
 
     def _advance(self, epoch: int) -> None:
         passed = epoch - self._epoch
@@ -108,8 +108,8 @@ class HealthWindow:
             # The clock went back a little: what comes counts into the latest bucket.
             return
         else:
-            for one in range(self._epoch + 1, epoch + 1):
-                self._drop(one % BUCKETS)
+            for bucket in range(self._epoch + 1, epoch + 1):
+                self._drop(bucket % BUCKETS)
         self._epoch = epoch
 
     def _drop(self, place: int) -> None:

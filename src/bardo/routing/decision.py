@@ -61,8 +61,8 @@ def decide(
 ) -> Decision:
     """Return who is asked for an intent, first to last, by the order of the configuration or by their scores."""
     by_score = strategy == "score"
-    found = choices_by_score(candidates, intent, conditions) if by_score else choices(candidates, intent, conditions)
-    return decision(candidates, intent, found, conditions, strategy=strategy, size=size, most=most)
+    ordered = choices_by_score(candidates, intent, conditions) if by_score else choices(candidates, intent, conditions)
+    return decision(candidates, intent, ordered, conditions, strategy=strategy, size=size, most=most)
 
 
 def decision(
@@ -79,17 +79,17 @@ def decision(
     chosen = tuple(islice(found, most))
     context = context_of(intent)
     refusals = candidates.refusals(intent, conditions)
-    names = {(one.candidate.provider, one.candidate.model) for one in chosen}
+    names = {(choice.candidate.provider, choice.candidate.model) for choice in chosen}
     return Decision(
         intent=intent,
         strategy=strategy,
         choices=chosen,
-        considered=tuple([_considered(one, intent, conditions, context, size) for one in chosen]),
+        considered=tuple([_considered(choice, intent, conditions, context, size) for choice in chosen]),
         refused=tuple(
             [
-                ConsideredCandidate(provider=one.provider, model=one.model, reasons=why)
-                for one, why in refusals.listed
-                if (one.provider, one.model) not in names
+                ConsideredCandidate(provider=candidate.provider, model=candidate.model, reasons=why)
+                for candidate, why in refusals.listed
+                if (candidate.provider, candidate.model) not in names
             ]
         ),
         more=refusals.more,
@@ -99,15 +99,15 @@ def decision(
 def _considered(
     choice: Choice, intent: Intent, conditions: Conditions, context: RoutingContext, size: CallSize
 ) -> ConsideredCandidate:
-    one = choice.candidate
-    scored = score(one, context)
+    candidate = choice.candidate
+    scored = score(candidate, context)
     return ConsideredCandidate(
-        provider=one.provider,
-        model=one.model,
-        reasons=one.refusals(intent, conditions) if choice.relaxed else (),
+        provider=candidate.provider,
+        model=candidate.model,
+        reasons=candidate.refusals(intent, conditions) if choice.relaxed else (),
         relaxed=choice.relaxed,
         score=round(scored.total, 4),
-        estimated_cost_usd=one.cost(size, diem=intent.diem_available),
-        degraded=one.lacking(intent),
+        estimated_cost_usd=candidate.cost(size, diem=intent.diem_available),
+        degraded=candidate.lacking(intent),
         unknown=scored.unknown,
     )

@@ -81,9 +81,9 @@ def _best_first(step: RouteStep, fitting: list[Offer], intent: Intent) -> list[O
     providers = list(dict.fromkeys(offer.provider for offer in fitting))
 
     def place(offer: Offer) -> tuple[bool, bool, int, tuple[float, ...]]:
-        known = offer.candidate or _by_catalog(offer)
-        order = order_of(ranked(known, intent), intent)
-        lacks = not known.features.issuperset(step.prefer)
+        candidate = offer.candidate or _by_catalog(offer)
+        order = order_of(ranked(candidate, intent), intent)
+        lacks = not candidate.features.issuperset(step.prefer)
         return lacks, not order[0], providers.index(offer.provider), tuple([-value for value in order])
 
     return sorted(fitting, key=place)
@@ -98,5 +98,4 @@ def _by_catalog(offer: Offer) -> Candidate:
 def fits(step: RouteStep, row: str, model: str) -> bool:
     """Whether a step leads to a model at a provider, by the id of its catalog row."""
     here = not step.providers or matches_any(row, step.providers)
-    bare = model.rpartition("/")[2]
-    return here and (matches_any(model, step.models) or matches_any(bare, step.models))
+    return here and (matches_any(model, step.models) or matches_any(model.rpartition("/")[2], step.models))

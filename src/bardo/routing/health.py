@@ -80,11 +80,11 @@ class LatencyRing:
         return self._known
 
     def _learn(self) -> bool:
-        found = _quantile_ms(sorted(self._answered), 0.9)
+        p90 = _quantile_ms(sorted(self._answered), 0.9)
         before = self.p90_ms
-        if found is None or (before is not None and abs(found - before) <= _NOTEWORTHY * before):
+        if p90 is None or (before is not None and abs(p90 - before) <= _NOTEWORTHY * before):
             return False
-        self.p90_ms = found
+        self.p90_ms = p90
         return True
 
 
@@ -185,35 +185,37 @@ class MemoryHealth:
     def down(self, provider: str, model: str, now: float) -> float | None:
         """Return when a target that is down is due to be tried; None for one that is not down."""
         due = [
-            one.due_at for one in self._circuits(provider, model) if one.down_since is not None and not one.is_due(now)
+            circuit.due_at
+            for circuit in self._circuits(provider, model)
+            if circuit.down_since is not None and not circuit.is_due(now)
         ]
         if due:
             return max(due)
-        return now if any(one.down_since is not None for one in self._circuits(provider, model)) else None
+        return now if any(circuit.down_since is not None for circuit in self._circuits(provider, model)) else None
 
     def claim(self, provider: str, model: str, now: float) -> bool:
         """Whether a call may be sent now. A target that is down is given to one call at a time."""
         if not self._down:
             return True
         circuits = self._circuits(provider, model)
-        if not all(one.may_try(now) for one in circuits):
+        if not all(circuit.may_try(now) for circuit in circuits):
             return False
-        for one in circuits:
-            one.begin_trial(now)
+        for circuit in circuits:
+            circuit.begin_trial(now)
         return True
 
     def count_due(self, now: float) -> int:
         """Return how many of the targets that are down may be tried now."""
-        return sum(one.is_due(now) for one in self._down)
+        return sum(circuit.is_due(now) for circuit in self._down)
 
     def circuit(self, provider: str, model: str, now: float) -> Circuit | None:
         """Return the facts about a target, as of now, or None if there are none."""
-        found = self._providers.get(provider) if not model else None
+        circuit = self._providers.get(provider) if not model else None
         if model and (target := self._models.get((provider, model))) is not None:
-            found = target.circuit
-        if found is not None:
-            found.window.look(now)
-        return found
+            circuit = target.circuit
+        if circuit is not None:
+            circuit.window.look(now)
+        return circuit
 
     def latency(self, provider: str, model: str) -> Latency:
         """Return how long the latest calls to a target took."""
@@ -275,9 +277,9 @@ class MemoryHealth:
         for provider, whole in self._providers.items():
             if whole.down_since is not None:
                 yield provider, "", whole
-        for (provider, model), one in self._models.items():
-            if one.circuit.down_since is not None:
-                yield provider, model, one.circuit
+        for (provider, model), target in self._models.items():
+            if target.circuit.down_since is not None:
+                yield provider, model, target.circuit
 
     def _circuit_of(self, provider: str, model: str, now: float) -> Circuit:
         if not model:
@@ -295,8 +297,8 @@ class MemoryHealth:
                 target = self._models.get((provider, model)) or self._made(provider, model, now)
                 self._fail(target.circuit, error, now)
                 return
-        for one in self._circuits(provider, model):
-            one.end_trial()
+        for circuit in self._circuits(provider, model):
+            circuit.end_trial()
 
     def _fail(self, circuit: Circuit, fault: Fault, now: float) -> None:
         if circuit.note_fault(fault, now):
@@ -312,8 +314,8 @@ class MemoryHealth:
 
     def _circuits(self, provider: str, model: str) -> list[Circuit]:
         target = self._models.get((provider, model))
-        found = (self._providers.get(provider), None if target is None else target.circuit)
-        return [one for one in found if one is not None]
+        circuits = (self._providers.get(provider), None if target is None else target.circuit)
+        return [circuit for circuit in circuits if circuit is not None]
 
     def _made_provider(self, provider: str) -> Circuit:
         return self._providers.setdefault(provider, Circuit(self._policy))
@@ -326,9 +328,10 @@ class MemoryHealth:
 
     def _forget(self, now: float) -> None:
         """Forget the models that nobody called for a window; where there are few of these, the half that came first and is not down."""
-        idle = [name for name, one in self._models.items() if one.circuit.is_idle(now)]
+        idle = [name for name, target in self._models.items() if target.circuit.is_idle(now)]
         if len(idle) < MOST_MODELS // 8:
-            idle = [name for name, one in self._models.items() if one.circuit.down_since is None][: MOST_MODELS // 2]
+            up = [name for name, target in self._models.items() if target.circuit.down_since is None]
+            idle = up[: MOST_MODELS // 2]
         idle = idle or list(self._models)[: MOST_MODELS // 2]
         for name in idle:
             self._down.discard(self._models.pop(name).circuit)
@@ -340,10 +343,10 @@ def state_of(circuit: Circuit | None, whole: Circuit | None, rest: Rest | None) 
 
     `degraded`: more of its calls fail than may, and that is not certain yet; or it must wait for a rate limit. `unknown`: too few calls.
     """
-    known = [one for one in (circuit, whole) if one is not None]
-    if any(one.down_since is not None for one in known) or (rest is not None and rest.refused):
+    circuits = [circuit for circuit in (circuit, whole) if circuit is not None]
+    if any(circuit.down_since is not None for circuit in circuits) or (rest is not None and rest.refused):
         return "down"
-    if rest is not None or any(_fails_often(one) for one in known):
+    if rest is not None or any(_fails_often(circuit) for circuit in circuits):
         return "degraded"
     if circuit is None or circuit.window.calls < circuit.policy.least_calls:
         return "unknown"

@@ -47,7 +47,9 @@ class KeyState:
 
     def rest_at(self, model: str, now: float) -> Rest | None:
         """Return the rest that lasts longest at a model, or None if the key may be used."""
-        lasting = [one for one in (self.rests.get(_EVERY), self.rests.get(model)) if one is not None and one.lasts(now)]
+        lasting = [
+            rest for rest in (self.rests.get(_EVERY), self.rests.get(model)) if rest is not None and rest.lasts(now)
+        ]
         return max(lasting, default=None)
 
     def note_refusal(self, status: int | None, now: float) -> None:
@@ -196,7 +198,7 @@ class KeyRotation:
         where = (provider, conversation)
         label = self._warm_key(where, now) if conversation else None
         if label is None or label not in free:
-            label = min(free, key=lambda one: self._uses.get((provider, one), 0.0))
+            label = min(free, key=lambda other: self._uses.get((provider, other), 0.0))
         self._count(provider, label, now)
         if conversation:
             seconds = WARM_SECONDS if self._warm_seconds is None else self._warm_seconds(provider, model)
@@ -208,10 +210,10 @@ class KeyRotation:
         return self._uses.get((provider, label), 0.0)
 
     def _warm_key(self, where: tuple[str, bytes], now: float) -> str | None:
-        known = self._warm.get(where)
-        if known is None or not known[1] <= now < known[2]:
+        warm = self._warm.get(where)
+        if warm is None or not warm[1] <= now < warm[2]:
             return None
-        return known[0]
+        return warm[0]
 
     def _keep(self, where: tuple[str, bytes], label: str, now: float, seconds: float) -> None:
         self._warm.pop(where, None)
@@ -232,4 +234,4 @@ class KeyRotation:
     ) -> str:
         left = [label for label in labels if label not in tried] or list(labels)
         until = {label: rests.rest(provider, label, model, now) for label in left}
-        return min(left, key=lambda label: one.until if (one := until[label]) is not None else now)
+        return min(left, key=lambda label: rest.until if (rest := until[label]) is not None else now)

@@ -61,4 +61,4 @@ class ReasoningConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 def downgrade(depth: ProfileEffort) -> ProfileEffort:
     """Return the next level of `DEPTHS` below, or `none`."""
     rank = _ORDER.index(depth)
-    return max((one for one in DEPTHS if _ORDER.index(one) < rank), key=_ORDER.index, default="none")
+    return max((depth for depth in DEPTHS if _ORDER.index(depth) < rank), key=_ORDER.index, default="none")

@@ -41,16 +41,16 @@ def choices(candidates: Candidates, intent: Intent, conditions: Conditions = NO_
     """Yield the best candidate of each provider in order: of those that meet the requirements, then of those that do not."""
     strict: set[tuple[str, str]] = set()
     for able in candidates.search(intent, conditions):
-        found = best(able, intent).candidate
-        strict.add((found.provider, found.model))
-        yield Choice(found, relaxed=False)
+        candidate = best(able, intent).candidate
+        strict.add((candidate.provider, candidate.model))
+        yield Choice(candidate, relaxed=False)
     asked = relaxed(intent)
     if asked is intent:
         return
     for able in candidates.search(asked, conditions):
-        found = best(able, asked).candidate
-        if (found.provider, found.model) not in strict:
-            yield Choice(found, relaxed=True)
+        candidate = best(able, asked).candidate
+        if (candidate.provider, candidate.model) not in strict:
+            yield Choice(candidate, relaxed=True)
 
 
 def relaxed(intent: Intent) -> Intent:
@@ -68,7 +68,7 @@ def relaxed(intent: Intent) -> Intent:
 
 def best(able: Sequence[RankedCandidate], intent: Intent) -> RankedCandidate:
     """Return the best of a provider's candidates, the first of equals: see `order_of`."""
-    return able[0] if len(able) == 1 else max(able, key=lambda one: order_of(one, intent))
+    return able[0] if len(able) == 1 else max(able, key=lambda candidate: order_of(candidate, intent))
 
 
 def order_of(one: RankedCandidate, intent: Intent) -> tuple[bool, int, float, float, float]:

@@ -82,14 +82,14 @@ def _of_number(number: float, now: float) -> float:
 def _moment(text: str) -> float | None:
     """Return the Unix time that a date names; one of RFC 3339 without a zone is UTC."""
     try:
-        found = datetime.fromisoformat(text)
+        moment = datetime.fromisoformat(text)
     except ValueError:
         try:
-            found = parsedate_to_datetime(text)
+            moment = parsedate_to_datetime(text)
         except (ValueError, TypeError, IndexError, OverflowError):
             return None
     try:
-        return (found if found.tzinfo is not None else found.replace(tzinfo=UTC)).timestamp()
+        return (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)).timestamp()
     except (OverflowError, ValueError, OSError):
         return None
 

@@ -96,17 +96,20 @@ def choices_by_score(
     """
     context = context_of(intent)
     able = _by_score(candidates, intent, conditions, context)
-    yield from (Choice(one, relaxed=False) for one in able)
+    yield from (Choice(candidate, relaxed=False) for candidate in able)
     asked = relaxed(intent)
     if asked is intent:
         return
-    names = {(one.provider, one.model) for one in able}
+    names = {(candidate.provider, candidate.model) for candidate in able}
     others = _by_score(candidates, asked, conditions, context)
-    yield from (Choice(one, relaxed=True) for one in others if (one.provider, one.model) not in names)
+    yield from (Choice(other, relaxed=True) for other in others if (other.provider, other.model) not in names)
 
 
 def _by_score(
     candidates: Candidates, intent: Intent, conditions: Conditions, context: RoutingContext
 ) -> list[Candidate]:
     able = [ranked.candidate for provider in candidates.search(intent, conditions) for ranked in provider]
-    return sorted(able, key=lambda one: (-round(compute_backend_score(one, context), _DIGITS), -(one.rating or 0.0)))
+    return sorted(
+        able,
+        key=lambda candidate: (-round(compute_backend_score(candidate, context), _DIGITS), -(candidate.rating or 0.0)),
+    )

@@ -138,23 +138,23 @@ class SharedHealth:
         """Return what others are to be told since the last time."""
         counts, news, keys = self._counts, self._news, self._keys
         self._forget_unsent()
-        found: list[HealthNews] = [one.news(*name) for name, one in counts.items()]
+        outgoing: list[HealthNews] = [counts.news(*name) for name, counts in counts.items()]
         for at, name, is_down in news:
-            found.extend(self._target_news(name, is_down, at, now))
+            outgoing.extend(self._target_news(name, is_down, at, now))
         for (provider, key), was_taken in keys.items():
-            found.extend(
+            outgoing.extend(
                 (KeyAccepted(provider=provider, key=key),) if was_taken else self._key_news(provider, key, now)
             )
-        return tuple(found)
+        return tuple(outgoing)
 
     def standing(self, now: float) -> tuple[HealthNews, ...]:
         """Return all that is down or rests here, for others that may not know it."""
-        found: list[HealthNews] = []
+        news: list[HealthNews] = []
         for provider, model, _ in self._own.down_targets():
-            found.extend(self._target_news((provider, model), True, now, now))
+            news.extend(self._target_news((provider, model), True, now, now))
         for provider, key in self._own.rests.states:
-            found.extend(self._key_news(provider, key, now))
-        return tuple(found)
+            news.extend(self._key_news(provider, key, now))
+        return tuple(news)
 
     def take(self, news: Iterable[HealthNews], *, age: float, now: float, first: bool = False) -> list[HealthChange]:
         """Take what others told `age` seconds ago. Returns what it changed.
@@ -162,11 +162,11 @@ class SharedHealth:
         `first`: nothing is known here yet, and the news are those of the window that is past, in their order.
         """
         changes: list[HealthChange] = []
-        for one in news:
-            if not isinstance(one, TargetCounts):
-                changes.extend(self._take(one, age, now, now - age if first else now))
+        for item in news:
+            if not isinstance(item, TargetCounts):
+                changes.extend(self._take(item, age, now, now - age if first else now))
             elif first or age < STALE_COUNTS_SECONDS:
-                changes.extend(self._count(one, now - age if first else now))
+                changes.extend(self._count(item, now - age if first else now))
         return changes
 
     def leave(self) -> None:
@@ -177,15 +177,15 @@ class SharedHealth:
 
     def trials(self, now: float) -> tuple[list[TargetName], list[TargetName]]:
         """Return the trials to ask for, or to keep, and those to give back."""
-        kept = [name for name, until in self._trials.items() if until > now and self._is_due(name, now)]
-        back = [name for name in self._trials if name not in kept]
+        trials = [name for name, until in self._trials.items() if until > now and self._is_due(name, now)]
+        back = [name for name in self._trials if name not in trials]
         for name in back:
             del self._trials[name]
         self._wanted = {
             name: at for name, at in self._wanted.items() if now - at < _WANTED_SECONDS and self._is_down(name, now)
         }
-        wanted = [name for name in self._wanted if name not in kept and name not in back and self._is_due(name, now)]
-        return [*kept, *wanted], back
+        wanted = [name for name in self._wanted if name not in trials and name not in back and self._is_due(name, now)]
+        return [*trials, *wanted], back
 
     def set_trials(self, asked: Iterable[TargetName], held: Iterable[TargetName], now: float) -> None:
         """Say which of the trials that were asked for this gateway holds."""

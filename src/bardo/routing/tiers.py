@@ -86,11 +86,11 @@ def decide_tier(signals: Mapping[str, Signal], rules: Sequence[TierRule], tiers:
 
     Raises InvalidRequest for a signal that no rule knows, and for one that is no number where its rule compares numbers.
     """
-    known = sorted({rule.signal for rule in rules})
+    names = sorted({rule.signal for rule in rules})
     for name, value in signals.items():
-        if name not in known:
-            near = get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known signals: {', '.join(known)}"
+        if name not in names:
+            near = get_close_matches(name, names, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"known signals: {', '.join(names)}"
             raise InvalidRequest(f"no rule knows the signal {name!r}", hint=hint, param=name)
         if isinstance(value, float) and not math.isfinite(value):
             raise InvalidRequest(f"signal {name!r} is {value!r}", hint="give a finite number", param=name)

@@ -93,7 +93,7 @@ class Workloads:
     def __init__(self, workloads: Iterable[Workload] = (), own: Iterable[str] = ()) -> None:
         self._by_name = {workload.name: workload for workload in workloads}
         self._own = frozenset(own)
-        self.of_agent = any(one.pressure is not None for one in self)
+        self.of_agent = any(workload.pressure is not None for workload in self)
         """Whether some are subsystems of an agent."""
 
     def __iter__(self) -> Iterator[Workload]:
@@ -152,13 +152,13 @@ class Workloads:
 
 def _laid_over(row: WorkloadRow, name: str, base: Workload | None = None) -> Workload:
     """Return the workload of a name: what the row says over what `base` says, whose model it has."""
-    said = {key: value for key, value in msgspec.structs.asdict(row).items() if value is not None}
+    fields = {key: value for key, value in msgspec.structs.asdict(row).items() if value is not None}
     if base is not None:
-        said.pop("model")
-    intent = {key: said.pop(key) for key in _INTENT if key in said}
+        fields.pop("model")
+    intent = {key: fields.pop(key) for key in _INTENT if key in fields}
     base = base or Workload(name=name)
     needs = msgspec.structs.replace(base.intent, **intent, subsystem=name)
-    return msgspec.structs.replace(base, **said, name=name, intent=needs)
+    return msgspec.structs.replace(base, **fields, name=name, intent=needs)
 
 
 class WorkloadMistake(ConfigError):
@@ -171,14 +171,13 @@ class WorkloadMistake(ConfigError):
 
 def unknown_workload(name: str, workloads: Workloads) -> UnknownModel:
     """Return the error for a name that no workload has."""
-    hint = near_workload(name, workloads.names)
-    return UnknownModel(f"no workload is called {name[:100]!r}", hint=hint)
+    return UnknownModel(f"no workload is called {name[:100]!r}", hint=near_workload(name, workloads.names))
 
 
 def near_workload(name: str, known: Sequence[str]) -> str:
     """Return which of the known names may be meant."""
     near = get_close_matches(name[:100], known, n=2, cutoff=0.5)
-    listed = [PREFIX + one for one in near]
+    listed = [PREFIX + name for name in near]
     return f"did you mean {' or '.join(listed)}?" if listed else f"workloads are {', '.join(sorted(known)[:30])}"
 
 

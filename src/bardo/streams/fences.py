@@ -56,13 +56,13 @@ class FenceTracker:
 
 
 def _opening_run(line: str) -> str:
-    found = FENCE_LINE.match(line)
+    fence = FENCE_LINE.match(line)
     # A line such as ```code``` is a code span: what follows the opening run of a fence holds no backtick.
-    if found is None or (found[1][0] == "`" and "`" in found[2]):
+    if fence is None or (fence[1][0] == "`" and "`" in fence[2]):
         return ""
-    return found[1]
+    return fence[1]
 
 
 def _closes(line: str, fence: str) -> bool:
-    found = FENCE_LINE.match(line)
-    return found is not None and found[1].startswith(fence) and not found[2].strip()
+    closing = FENCE_LINE.match(line)
+    return closing is not None and closing[1].startswith(fence) and not closing[2].strip()

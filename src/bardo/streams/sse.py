@@ -186,8 +186,8 @@ class SseDecoder:
     def _end(self, data: bytes | bytearray, start: int, *, final: bool = False) -> int:
         """Return where the first blank line from `start` on ends, -1 where there is none yet."""
         if not self._carriage_returns:
-            found = data.find(b"\n\n", start)
-            return found + 2 if found >= 0 else -1
+            end = data.find(b"\n\n", start)
+            return end + 2 if end >= 0 else -1
         place = data.find(b"\r\n\r\n", start, start + _NEAR)
         if place >= 0 and all(data.find(other, start, place + 2) < 0 for other in _OTHER_BLANK_LINES):
             return place + 4
@@ -233,8 +233,8 @@ def _filled_frames(item: bytes, place: int, around: FrameEnds) -> tuple[list[byt
     begin, values = around.begin, []
     size, stop = len(begin), item.find(b"\n\n", place)
     while stop >= 0 and item.startswith(begin, place):
-        value, found, filler = item[place + size : stop].partition(around.end)
-        if not found or not filler.endswith(b'"}') or not (filler[:-2].isalnum() or len(filler) == 2):
+        value, separator, filler = item[place + size : stop].partition(around.end)
+        if not separator or not filler.endswith(b'"}') or not (filler[:-2].isalnum() or len(filler) == 2):
             break
         values.append(value)
         place = stop + 2

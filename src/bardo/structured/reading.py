@@ -387,8 +387,7 @@ class _Reader:
         if quoted.cut:
             self._note_cut("scalar")
             content = re.sub(r"\\(?:u[0-9a-fA-F]{0,3})?$", "", content) if not raw else content
-        value = content if raw else unescaped(content)
-        return value + self._concatenated(role)
+        return (content if raw else unescaped(content)) + self._concatenated(role)
 
     def _concatenated(self, role: Role | Literal["key"]) -> str:
         """Return what follows as `+ "more"`, the way programs join strings."""

@@ -187,7 +187,7 @@ def _referred(reference: Any, root: Mapping[str, Any]) -> Any:
     """Return what a reference within the schema points to, or None."""
     if not isinstance(reference, str) or not reference.startswith("#/"):
         return None
-    found: Any = root
+    node: Any = root
     for step in reference[2:].split("/"):
-        found = found.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(found, dict) else None
-    return found
+        node = node.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(node, dict) else None
+    return node

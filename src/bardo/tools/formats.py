@@ -120,10 +120,10 @@ def find_tool_call_format(name: str) -> ToolCallFormat:
 
     Raises UnknownToolFormat, which lists near names.
     """
-    found = _by_any_name().get(_spelled(name))
-    if found is None:
+    row = _by_any_name().get(_spelled(name))
+    if row is None:
         raise UnknownToolFormat(name, tool_call_formats())
-    return found
+    return row
 
 
 @lru_cache(maxsize=1024)

@@ -69,14 +69,14 @@ class ElementReader:
         """Read the beginning of the next tag; False before one of `stops`."""
         yield from self._scanner.blank()
         words = (self._opener, *stops)
-        found = yield from self._scanner.stands(words)
-        if not found:
+        word = yield from self._scanner.stands(words)
+        if not word:
             stray: list[str] = []
-            found = yield from self._scanner.pass_until(words, stray.append)
+            word = yield from self._scanner.pass_until(words, stray.append)
             self._call.note(_STRAY, "".join(stray))
-            if not found:
+            if not word:
                 raise Malformed(CUT_OFF)
-        if found != self._opener:
+        if word != self._opener:
             return False
         yield from self._scanner.choose((self._opener,))
         return True
@@ -292,15 +292,15 @@ class ParameterReader:
     def _next(self, firsts: tuple[str, ...], stops: tuple[str, ...]) -> Reading[bool]:
         """Say whether another parameter begins here; what stands before it and means nothing is told."""
         yield from self._scanner.blank()
-        found = yield from self._scanner.stands((*firsts, *stops))
-        if not found:
+        word = yield from self._scanner.stands((*firsts, *stops))
+        if not word:
             junk: list[str] = []
-            found = yield from self._scanner.pass_until((*firsts, *stops), junk.append)
+            word = yield from self._scanner.pass_until((*firsts, *stops), junk.append)
             if junk:
                 self._call.note("something else stands between the parameters", "".join(junk))
-            if not found:
+            if not word:
                 raise Malformed(CUT_OFF)
-        return found in firsts
+        return word in firsts
 
     def _read_parameter(self) -> Reading[None]:
         first = yield from self._scanner.stands(self._shapes.parameter_firsts)
@@ -397,16 +397,16 @@ class ParameterReader:
         headers = self._headers()
         last, before_section = self._ends_of_call()
         ends = markers((*closers, *headers, *last, *before_section))
-        while (found := (yield from self._scanner.pass_to(ends, give))) and found not in closers:
+        while (word := (yield from self._scanner.pass_to(ends, give))) and word not in closers:
             if (
-                found in before_section
-                or (found in headers and headers[found] not in self._seen | {self._key})
-                or (found in last and (yield from self._is_last(found)))
+                word in before_section
+                or (word in headers and headers[word] not in self._seen | {self._key})
+                or (word in last and (yield from self._is_last(word)))
             ):
                 value.close()
                 raise _NoEnd
             give(self._scanner.skip())
-        if not found:
+        if not word:
             if trimmed:
                 trimmed.release()
             value.cut_off()

@@ -101,17 +101,17 @@ class _Scan:
         """Read on by brackets and quotes."""
         marks = ('"', "{", "}", "[", "]", *stops)
         while self._open and len(self._open) <= DEPTH_LIMIT:
-            found = yield from self._scanner.pass_until(marks, self._give)
-            if not found:
+            mark = yield from self._scanner.pass_until(marks, self._give)
+            if not mark:
                 return ValueEnd(False, CUT_OFF)
-            if found in stops:
+            if mark in stops:
                 return ValueEnd(False, NOT_JSON)
-            if found == '"':
+            if mark == '"':
                 if not (yield from _pass_string(self._scanner, self._give)):
                     return ValueEnd(False, CUT_OFF)
-            elif found in _OPENS:
-                self._enter(found)
-            elif self._open[-1] != _CLOSES[found]:
+            elif mark in _OPENS:
+                self._enter(mark)
+            elif self._open[-1] != _CLOSES[mark]:
                 return ValueEnd(False, UNBALANCED)
             else:
                 self._leave()
@@ -325,11 +325,11 @@ def _string(
     give('"')
     stops = (quote, "\\") if notation.escapes else (quote,)
     while True:
-        found = yield from scanner.pass_until(stops, plain)
-        if not found:
+        mark = yield from scanner.pass_until(stops, plain)
+        if not mark:
             raise Malformed("the reply ended inside the arguments")
-        yield from scanner.choose((found,))
-        if found != quote:
+        yield from scanner.choose((mark,))
+        if mark != quote:
             yield from _escape(scanner, give)
         elif following is not None:
             if (yield from _is_followed(scanner, following)):

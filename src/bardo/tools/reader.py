@@ -95,17 +95,17 @@ class ToolCallReader:
         answers = self.format.answers
         finder = markers((*self._openers, *answers))
         while True:
-            found = yield from self._scanner.pass_to(finder, self._text)
-            if found in answers:
+            mark = yield from self._scanner.pass_to(finder, self._text)
+            if mark in answers:
                 yield from self._scanner.choose(answers)
                 continue
             if self._lists_calls and (no_calls := self._scanner.visible(_NO_LIST_OF_CALLS)):
                 self._text(self._scanner.skip(len(no_calls)))
                 continue
             # A call that nothing announces is an example where it is quoted.
-            quoted = self._fences.inside or (found in self.format.inline and self._last == "`")
-            if not found or not quoted:
-                return found
+            quoted = self._fences.inside or (mark in self.format.inline and self._last == "`")
+            if not mark or not quoted:
+                return mark
             self._text(self._scanner.skip())
 
     def _lead(self) -> Reading[None]:
@@ -171,8 +171,8 @@ class ToolCallReader:
         if not (self._announced and self.format.end and self._linewise):
             return False
         if self._last != "\n" or not (yield from self._scanner.stands(_BRACKETS)):
-            found = yield from self._scanner.pass_until((*_LINES, *self._shapes.borders), self._text)
-            if found not in _LINES:
+            mark = yield from self._scanner.pass_until((*_LINES, *self._shapes.borders), self._text)
+            if mark not in _LINES:
                 return False
         self._scanner.mark()
         return True
@@ -220,8 +220,8 @@ class ToolCallReader:
 
     def _loose_end(self) -> Reading[bool]:
         """Read on to where the section ends or goes on, which it should have done at once."""
-        found = yield from self._scanner.pass_until((*self._shapes.borders, *self._shapes.firsts))
-        if not found:
+        mark = yield from self._scanner.pass_until((*self._shapes.borders, *self._shapes.firsts))
+        if not mark:
             text = self._scanner.release()
             self._text(text)
             if text.strip():
@@ -231,7 +231,7 @@ class ToolCallReader:
         self._scanner.mark()
         if ended := (yield from self._scanner.choose(self.format.end)):
             return (yield from self._after_end(ended))
-        yield from self._enter(found)
+        yield from self._enter(mark)
         return True
 
     def _give_back(self, why: str) -> None:

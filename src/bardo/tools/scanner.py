@@ -123,10 +123,10 @@ class Scanner:
         """Wait for text beyond what is visible; False where the reply is over."""
         if self._record is not None and self._recorded + self._end() - self._at >= self._hold:
             raise Malformed(TOO_LONG)
-        known = len(self._text) - self._at
+        length = len(self._text) - self._at
         while not self.ended:
             yield
-            if len(self._text) - self._at > known:
+            if len(self._text) - self._at > length:
                 return True
         return False
 
@@ -150,8 +150,8 @@ class Scanner:
 
     def visible(self, pattern: re.Pattern[str]) -> str:
         """Return what `pattern` matches here, in the text that has come."""
-        found = pattern.match(self._text, self._at, self._end())
-        return found.group() if found else ""
+        match = pattern.match(self._text, self._at, self._end())
+        return match.group() if match else ""
 
     def blank(self, give: Give | None = None) -> Reading[None]:
         """Read white space."""
@@ -160,9 +160,9 @@ class Scanner:
     def run(self, pattern: re.Pattern[str], give: Give | None = None) -> Reading[None]:
         """Read characters for as long as `pattern`, which is one class repeated, goes on."""
         while True:
-            found = pattern.match(self._text, self._at, self._end())
-            if found and found.end() > self._at:
-                piece = self._take(found.end())
+            match = pattern.match(self._text, self._at, self._end())
+            if match and match.end() > self._at:
+                piece = self._take(match.end())
                 if give is not None:
                     give(piece)
             if self._at < self._end() or not (yield from self.more()):
@@ -172,9 +172,9 @@ class Scanner:
         """Read and return a run of `pattern`, of which no more than `limit` characters are read."""
         word = ""
         while len(word) < limit:
-            found = pattern.match(self._text, self._at, min(self._end(), self._at + limit - len(word)))
-            if found:
-                word += self._take(found.end())
+            match = pattern.match(self._text, self._at, min(self._end(), self._at + limit - len(word)))
+            if match:
+                word += self._take(match.end())
             if self._at < self._end() or not (yield from self.more()):
                 break
         return word
@@ -193,9 +193,9 @@ class Scanner:
 
     def choose(self, options: Iterable[str]) -> Reading[str]:
         """Read which of the options stands here, the longest, or nothing."""
-        found = yield from self.stands(options)
-        self._take(self._at + len(found))
-        return found
+        option = yield from self.stands(options)
+        self._take(self._at + len(option))
+        return option
 
     def expect(self, text: str) -> Reading[None]:
         """Read `text`, after white space. Raises Malformed where something else stands."""
@@ -212,14 +212,14 @@ class Scanner:
         while True:
             end = self._end()
             final = self.ended and end == len(self._text)
-            found = (finder.final if final else finder.growing).search(self._text, self._at, end)
-            stop = found.start() if found else end
+            match = (finder.final if final else finder.growing).search(self._text, self._at, end)
+            stop = match.start() if match else end
             if stop > self._at:
                 piece = self._take(stop)
                 if give is not None:
                     give(piece)
-            if found and found.lastindex:
-                return found.group()
+            if match and match.lastindex:
+                return match.group()
             if not (yield from self.more()) and self._at >= self._end():
                 return ""
 

@@ -68,11 +68,11 @@ class CallsInThinking:
         if place in self._moved:
             return (ContentChunk(_OFFSET - item.block, item.text, item.choice),)
         text = self._held.get(place, "") + item.text
-        found = self._markers.growing.search(text)
-        edge = found.start() if found else len(text)
+        match = self._markers.growing.search(text)
+        edge = match.start() if match else len(text)
         self._held[place] = text[edge:]
         events: list[Event] = [ThinkChunk(item.block, text[:edge], item.part, item.choice)] if edge else []
-        if found and found.lastindex:
+        if match and match.lastindex:
             self._moved.add(place)
             del self._held[place]
             events += [ThinkEnd(item.block, item.choice), ContentChunk(_OFFSET - item.block, text[edge:], item.choice)]
@@ -145,8 +145,8 @@ class _Choice(SeparatedChoice[Piece]):
         return _TAKE[type(piece)](self, piece)
 
     def _text(self, piece: Text) -> Sequence[Event]:
-        kept = self._layout.text(piece.text)
-        return (ContentChunk(self._number(self._reading), kept, self._index),) if kept else ()
+        text = self._layout.text(piece.text)
+        return (ContentChunk(self._number(self._reading), text, self._index),) if text else ()
 
     def _start(self, piece: CallStart) -> Sequence[Event]:
         self._layout.call()

@@ -99,11 +99,11 @@ class TrimmedValue:
     def give(self, text: str) -> None:
         """Add a piece of the text."""
         text = self._held + text
-        kept = text[:-1] if text.endswith(("\n", "\r")) else text
-        kept = kept[:-1] if text.endswith("\r\n") else kept
-        self._held = text[len(kept) :]
-        if kept:
-            self._give(kept)
+        line = text[:-1] if text.endswith(("\n", "\r")) else text
+        line = line[:-1] if text.endswith("\r\n") else line
+        self._held = text[len(line) :]
+        if line:
+            self._give(line)
 
     def release(self) -> None:
         """Return the line break back after all."""

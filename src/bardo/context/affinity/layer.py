@@ -94,9 +94,10 @@ class AffinityPart:
         if usage.input_tokens is None:
             return self.failed()
         tokens, cached, servers = usage.input_tokens, usage.cached_input_tokens, self._servers
-        warm = [one.warm_tokens for one in (self._targets if servers is None else servers.states)]
+        warm = [state.warm_tokens for state in (self._targets if servers is None else servers.states)]
         expected = {
-            (one.provider, one.address, one.model): tokens for one, tokens in zip(self._targets, warm, strict=True)
+            (target.provider, target.address, target.model): tokens
+            for target, tokens in zip(self._targets, warm, strict=True)
         }
         prefix = None if servers is None else servers.prefix
         return (RecordSession(self._session, prefix, self._messages, tokens, cached, expected, request),)
@@ -148,13 +149,13 @@ def first_of_each(targets: Sequence[TargetFacts], places: Sequence[int], most: i
     if len(places) <= most:
         return tuple(places)
     counts: dict[tuple[str, str], int] = {}
-    kept: list[int] = []
+    firsts: list[int] = []
     for place in places:
         name = (targets[place].provider, targets[place].model)
         counts[name] = counts.get(name, 0) + 1
         if not targets[place].address or counts[name] <= most:
-            kept.append(place)
-    return tuple(kept)
+            firsts.append(place)
+    return tuple(firsts)
 
 
 def _receipt(targets: Sequence[TargetFacts], place: int, warm_tokens: int, why: str) -> Receipt:

@@ -60,10 +60,10 @@ def order_targets(
     ordered = [_order_servers(group, states, bounds) for group in groups]
     warmest = 0
     if len(groups) > 1 and any(state.session_tokens for state in states):
-        warmest = _cheapest_warm(targets, states, [one.places[0] for one in ordered], count_tokens())
+        warmest = _cheapest_warm(targets, states, [group.places[0] for group in ordered], count_tokens())
     if warmest:
         ordered.insert(0, ordered.pop(warmest)._replace(why="cheaper"))
-    return ServerOrder(tuple([place for one in ordered for place in one.places]), ordered[0].why)
+    return ServerOrder(tuple([place for group in ordered for place in group.places]), ordered[0].why)
 
 
 def saved_nanos(target: TargetFacts, tokens: float) -> float:
@@ -117,15 +117,15 @@ def _cheapest_warm(
 ) -> int:
     """Return the place in `firsts` of a provider that has the prompt cached and costs less than the first of the same model; 0 for none."""
     first = targets[firsts[0]]
-    best, found = _cost(first, states[firsts[0]], prompt_tokens), 0
+    best, cheapest = _cost(first, states[firsts[0]], prompt_tokens), 0
     for number, place in enumerate(firsts[1:], 1):
         target, state = targets[place], states[place]
         if target.model != first.model:
             break
         cost = _cost(target, state, prompt_tokens)
         if state.session_tokens and state.ready and cost is not None and best is not None and cost < best:
-            best, found = cost, number
-    return found
+            best, cheapest = cost, number
+    return cheapest
 
 
 def _cost(target: TargetFacts, state: ServerState, prompt_tokens: int) -> float | None:
@@ -256,9 +256,9 @@ class PrefixReader:
             return NO_PREFIX
         tools: _Tools = tuple([(tool.name, len(tool.description)) for tool in request.tools]) if request.tools else ()
         key = (tools, len(text), text[:_SAMPLE], text[-_SAMPLE:])
-        kept = self._kept.get(key)
-        if kept is not None and kept[0] == text:
-            return kept[1]
+        entry = self._kept.get(key)
+        if entry is not None and entry[0] == text:
+            return entry[1]
         made = prefix_of(tools, text, request.tools)
         self._keep(key, text, made)
         return made

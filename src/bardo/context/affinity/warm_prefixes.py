@@ -70,16 +70,16 @@ class WarmPrefixes:
 
     def adopt(self, session: str, places: Mapping[Place, WarmPrefix]) -> None:
         """Merge what another process knows of a session, where it is newer than what is known here."""
-        known = self._sessions.pop(session, None) or {}
-        for place, one in sorted(places.items(), key=lambda item: item[1].at):
-            before = known.get(place)
-            if before is None or before.at < one.at:
-                known.pop(place, None)
-                known[place] = one
-        while len(known) > MOST_PLACES_OF_A_SESSION:
-            del known[next(iter(known))]
-        if known:
-            self._keep_session(session, known)
+        own_places = self._sessions.pop(session, None) or {}
+        for place, warmth in sorted(places.items(), key=lambda item: item[1].at):
+            before = own_places.get(place)
+            if before is None or before.at < warmth.at:
+                own_places.pop(place, None)
+                own_places[place] = warmth
+        while len(own_places) > MOST_PLACES_OF_A_SESSION:
+            del own_places[next(iter(own_places))]
+        if own_places:
+            self._keep_session(session, own_places)
 
     def expected(
         self, place: Place, session: str, prefix: PromptPrefix, now: float, *, messages: int, kind: Place | None = None
@@ -87,15 +87,15 @@ class WarmPrefixes:
         """Return how many tokens of a session's prompt of so many `messages` a place probably has cached. `kind` is as in `note`."""
         survival = self._survival.get(kind or place)
         shared = self._shared(place, prefix, now, survival) if prefix.blocks and place in self._blocks else 0
-        one = self._sessions.get(session, _NO_PLACES).get(place)
-        if one is not None and self._restarted and one.at < self._restarted.get(place[0], 0.0):
-            one = None
-        if one is None or messages < one.messages:
+        warmth = self._sessions.get(session, _NO_PLACES).get(place)
+        if warmth is not None and self._restarted and warmth.at < self._restarted.get(place[0], 0.0):
+            warmth = None
+        if warmth is None or messages < warmth.messages:
             # A history that became shorter was written anew: only its beginning is as it was.
             return ExpectedTokens(shared, 0, 0, 0.0) if shared else NOTHING_EXPECTED
-        pause = max(0.0, now - one.at)
-        left = int(one.tokens * self._share(survival, pause))
-        return ExpectedTokens(max(left, shared), left, one.tokens, pause)
+        pause = max(0.0, now - warmth.at)
+        left = int(warmth.tokens * self._share(survival, pause))
+        return ExpectedTokens(max(left, shared), left, warmth.tokens, pause)
 
     def expect(
         self, place: Place, session: str, prefix: PromptPrefix, now: float, *, tokens: int, messages: int
@@ -129,14 +129,14 @@ class WarmPrefixes:
         `kind` is what the place's cache is like: servers of one provider are learned of together.
         """
         places = self._sessions.pop(session, None) or {}
-        for other in [name for name, one in places.items() if not one.answered and name != place]:
+        for other in [name for name, warmth in places.items() if not warmth.answered and name != place]:
             del places[other]
         before = places.pop(place, None)
-        known = before is not None and self._holds(before, place, messages, key)
-        if before is not None and before.answered and known and cached is not None:
+        is_known = before is not None and self._holds(before, place, messages, key)
+        if before is not None and before.answered and is_known and cached is not None:
             self._learn(kind or place, before, prefix, now, cached)
         places[place] = WarmPrefix(tokens, messages, key, now)
-        self._count(place, tokens - (before.tokens if before is not None and known else 0), now)
+        self._count(place, tokens - (before.tokens if before is not None and is_known else 0), now)
         self._keep_session(session, places)
         self._keep_blocks(place, prefix, now)
 
@@ -144,7 +144,7 @@ class WarmPrefixes:
         """Forget where a session was about to be sent: its call was not answered."""
         places = self._sessions.get(session)
         if places is not None:
-            for name in [name for name, one in places.items() if not one.answered]:
+            for name in [name for name, warmth in places.items() if not warmth.answered]:
                 del places[name]
 
     def forget_server(self, server: str, now: float) -> None:
@@ -197,35 +197,34 @@ class WarmPrefixes:
 
     def _shared(self, place: Place, prefix: PromptPrefix, now: float, survival: CacheSurvival | None) -> int:
         """Return how many tokens of the beginning that sessions share a place probably has."""
-        known = self._blocks[place]
+        times = self._blocks[place]
         low, high = 0, len(prefix.blocks)
-        if prefix.blocks[-1] in known:
+        if prefix.blocks[-1] in times:
             low = high
         while low < high:
             # A place that knows a block knows those before it.
             middle = (low + high) // 2
-            if prefix.blocks[middle] in known:
+            if prefix.blocks[middle] in times:
                 low = middle + 1
             else:
                 high = middle
         if not low:
             return 0
-        pause = max(0.0, now - known[prefix.blocks[low - 1]])
-        return round(prefix.tokens[low - 1] * self._share(survival, pause))
+        return round(prefix.tokens[low - 1] * self._share(survival, max(0.0, now - times[prefix.blocks[low - 1]])))
 
     def _keep_blocks(self, place: Place, prefix: PromptPrefix, now: float) -> None:
         if prefix is NO_PREFIX:
             return
-        known = self._blocks.pop(place, None)
-        if known is None:
-            known = OrderedDict()
-        _keep(self._blocks, place, known)
+        times = self._blocks.pop(place, None)
+        if times is None:
+            times = OrderedDict()
+        _keep(self._blocks, place, times)
         # The last first, so that what is forgotten is the end of a prefix.
         for number in reversed(prefix.blocks):
-            known.pop(number, None)
-            known[number] = now
-        while len(known) > MOST_BLOCKS:
-            known.popitem(last=False)
+            times.pop(number, None)
+            times[number] = now
+        while len(times) > MOST_BLOCKS:
+            times.popitem(last=False)
 
 
 _NO_PLACES: dict[Place, WarmPrefix] = {}

@@ -112,11 +112,11 @@ class Language(msgspec.Struct, frozen=True, kw_only=True):
     def of(cls, row: LanguageRow) -> Language:
         """Return the tables of a row."""
         units = {name: names.split()[0] for names in row.units for name in names.split()}
-        pairs = {frozenset((one, other)) for line in row.opposites for one in line.split() for other in line.split()}
-        found: dict[str, set[int]] = {}
+        pairs = {frozenset((word, other)) for line in row.opposites for word in line.split() for other in line.split()}
+        numbers_by_word: dict[str, set[int]] = {}
         for number, line in enumerate(row.synonyms):
             for word in line.split():
-                found.setdefault(word, set()).add(number)
+                numbers_by_word.setdefault(word, set()).add(number)
         return cls(
             row=row,
             light=_word_set(row.light),
@@ -127,7 +127,7 @@ class Language(msgspec.Struct, frozen=True, kw_only=True):
             exact=_word_set(row.exact),
             numbers=dict(word.split("=", 1) for word in row.numbers.split()),
             units=units,
-            groups={word: frozenset(numbers) for word, numbers in found.items()},
+            groups={word: frozenset(numbers) for word, numbers in numbers_by_word.items()},
             opposites=frozenset(pairs),
             phrases=_phrases(row.phrases),
             relations=word_relations() if row.relations else None,
@@ -136,9 +136,9 @@ class Language(msgspec.Struct, frozen=True, kw_only=True):
     def bases(self, word: str) -> frozenset[str]:
         """Return the base forms that a word may have, itself included."""
         if self.relations is not None:
-            found = self.relations.base_forms(word)
-            if word in self.relations or len(found) > 1:
-                return found
+            bases = self.relations.base_forms(word)
+            if word in self.relations or len(bases) > 1:
+                return bases
         return frozenset((word, word[:-1])) if word.endswith("s") and len(word) > 3 else frozenset((word,))
 
     def replace(self, one: Iterable[str], other: Iterable[str]) -> bool:
@@ -160,17 +160,24 @@ def languages() -> tuple[Language, ...]:
 
 def language_of(words: Iterable[str]) -> Language | None:
     """Return the language that most of a question's small words belong to, of several the first, or None if that is none."""
-    found = list(words)
-    best = max(languages(), key=lambda one: sum(word in one.small for word in found))
-    if any(word in best.small for word in found):
+    listed = list(words)
+    best = max(languages(), key=lambda language: sum(word in language.small for word in listed))
+    if any(word in best.small for word in listed):
         return best
-    return next((one for one in languages() if one.relations is not None and _is_known(found, one.relations)), None)
+    return next(
+        (
+            language
+            for language in languages()
+            if language.relations is not None and _is_known(listed, language.relations)
+        ),
+        None,
+    )
 
 
 def _is_known(words: list[str], relations: WordRelations) -> bool:
     """Return whether most words of a text without small words have a meaning in the file of relations."""
-    known = sum(any(base in relations for base in relations.base_forms(word)) for word in words if word.isalpha())
-    return known >= 2 and known >= _KNOWN_SHARE * len(words)
+    count = sum(any(base in relations for base in relations.base_forms(word)) for word in words if word.isalpha())
+    return count >= 2 and count >= _KNOWN_SHARE * len(words)
 
 
 def _word_set(text: str) -> frozenset[str]:
@@ -178,11 +185,11 @@ def _word_set(text: str) -> frozenset[str]:
 
 
 def _phrases(text: str) -> dict[str, list[tuple[tuple[str, ...], tuple[str, ...]]]]:
-    found: dict[str, list[tuple[tuple[str, ...], tuple[str, ...]]]] = {}
+    phrases: dict[str, list[tuple[tuple[str, ...], tuple[str, ...]]]] = {}
     for line in filter(None, text.splitlines()):
         phrase, _, meaning = line.partition("=")
         words = tuple(phrase.split())
-        found.setdefault(words[0], []).append((words, tuple(meaning.split())))
-    for same in found.values():
+        phrases.setdefault(words[0], []).append((words, tuple(meaning.split())))
+    for same in phrases.values():
         same.sort(key=lambda entry: -len(entry[0]))
-    return found
+    return phrases

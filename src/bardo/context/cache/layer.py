@@ -101,8 +101,8 @@ class TimeWords:
         first, phrases = self._first_words, self._phrases
         for place, word in enumerate(words):
             if word in first and place + 1 < len(words):
-                for one in phrases.get((word, words[place + 1]), ()):
-                    if tuple(words[place : place + len(one)]) == one:
+                for phrase in phrases.get((word, words[place + 1]), ()):
+                    if tuple(words[place : place + len(phrase)]) == phrase:
                         return True
         return False
 
@@ -133,13 +133,13 @@ Pair = tuple[re.Pattern[str], Callable[[str], bool]]
 
 
 def _any(pairs: Iterable[Pair], text: str) -> bool:
-    return any(check(found[0]) for pattern, check in pairs for found in pattern.finditer(text))
+    return any(check(match[0]) for pattern, check in pairs for match in pattern.finditer(text))
 
 
 def has_luhn_digit(number: str) -> bool:
     """Whether the last digit of a card's number is right. Source: ISO/IEC 7812-1, annex B."""
-    digits = [int(one) for one in number if one.isdecimal()]
-    doubled = [sum(divmod(2 * one, 10)) for one in digits[-2::-2]]
+    digits = [int(figure) for figure in number if figure.isdecimal()]
+    doubled = [sum(divmod(2 * figure, 10)) for figure in digits[-2::-2]]
     return len(digits) > 11 and (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0
 
 
@@ -148,7 +148,7 @@ def has_iban_digits(number: str) -> bool:
     compact = "".join(number.split())
     if not 15 <= len(compact) <= 34 or not (compact.isascii() and compact.isalnum()):
         return False
-    return int("".join(str(int(one, 36)) for one in compact[4:] + compact[:4])) % 97 == 1
+    return int("".join(str(int(sign, 36)) for sign in compact[4:] + compact[:4])) % 97 == 1
 
 
 _CHECKS: dict[str, Callable[[str], bool]] = {"": lambda _: True, "luhn": has_luhn_digit, "iban": has_iban_digits}
@@ -223,19 +223,19 @@ def _reasons(request: Request, most_temperature: float) -> Iterator[Refusal]:
         yield "hosted_tools"
     if request.tools:
         yield "tools"
-    kept = request.kept_as
-    if _SERVER_STATE.intersection(request.extra) or (kept is not None and (kept.previous or kept.conversation)):
+    stored = request.kept_as
+    if _SERVER_STATE.intersection(request.extra) or (stored is not None and (stored.previous or stored.conversation)):
         yield "opaque_state"
     results: Sequence[tuple[str, str]] = ()
     texts = _plain_texts(request.messages)
     if texts is None:
-        found = {
+        reasons = {
             reason
             for message in request.messages
             for block in message.blocks
             if (reason := _of_block(block)) is not None
         }
-        yield from sorted(found)
+        yield from sorted(reasons)
         if any(message.role == "assistant" for message in request.messages):
             yield "multi_turn"
         texts, results = _texts_and_results(request.messages)
@@ -252,8 +252,8 @@ def _reasons(request: Request, most_temperature: float) -> Iterator[Refusal]:
 
 def _temperature(request: Request) -> float:
     profile, own = request.options.profile, request.sampling.temperature
-    found = profile.temperature if own is None and profile is not None else own
-    return 0.0 if found is None else found
+    temperature = profile.temperature if own is None and profile is not None else own
+    return 0.0 if temperature is None else temperature
 
 
 def _is_live(request: Request) -> bool:
@@ -268,15 +268,15 @@ def _is_live(request: Request) -> bool:
 
 def _plain_texts(messages: Iterable[Message]) -> list[tuple[str, str]] | None:
     """Return who says what, where each turn is one text that no assistant wrote; None for any other request."""
-    found: list[tuple[str, str]] = []
+    texts: list[tuple[str, str]] = []
     for message in messages:
         if len(message.blocks) != 1 or message.role == "assistant":
             return None
         block = message.blocks[0]
         if type(block) is not TextBlock or block.opaque:
             return None
-        found.append((message.role, block.text))
-    return found
+        texts.append((message.role, block.text))
+    return texts
 
 
 def _texts_and_results(messages: Sequence[Message]) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
@@ -325,10 +325,10 @@ class CacheRules(msgspec.Struct, frozen=True, kw_only=True):
         if not self.ttl_seconds_at:
             return self.ttl_seconds
         names = (facts.workload, request.model, *facts.models)
-        found = (
+        lifetimes = (
             self.ttl_seconds_at[glob] for glob in self.ttl_seconds_at if any(matches_glob(name, glob) for name in names)
         )
-        return next(found, self.ttl_seconds)
+        return next(lifetimes, self.ttl_seconds)
 
 
 class CacheResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -440,10 +440,10 @@ class CacheLayer:
                     return _answer_outcome(reply, facts.now, lookup)
                 yield ForgetSimilar(lookup.scope, lookup.serve.identity)
         place = Place(facts.tenant, identity, request.model, asked.tags, facts.now + seconds, rules.most_bytes)
-        found = _MISS if asked.mode == "use" else CacheResult(outcome="miss", reason=asked.mode)
+        result = _MISS if asked.mode == "use" else CacheResult(outcome="miss", reason=asked.mode)
         receipt = _MISS_RECEIPT if lookup is None else Receipt(layer=NAME, saw={"cache": "miss", **lookup.saw})
         return Passed(
-            request=request, receipt=receipt, found=found, reply=ReplyStoringPart(place, leads=leads, lookup=lookup)
+            request=request, receipt=receipt, found=result, reply=ReplyStoringPart(place, leads=leads, lookup=lookup)
         )
 
     def _find_similar(
@@ -507,12 +507,12 @@ def _passed_refused(request: Request, refusal: Refusal) -> Passed:
 
 def _answer_outcome(reply: KeptReply, now: float, lookup: SimilarLookup | None = None) -> Answered:
     age = max(0.0, now - reply.kept_at)
-    found = CacheResult(outcome="hit" if lookup is None else "similar", age_seconds=age, saved_nanos=reply.cost_nanos)
+    result = CacheResult(outcome="hit" if lookup is None else "similar", age_seconds=age, saved_nanos=reply.cost_nanos)
     alike = "an equal call" if lookup is None else "a similar question"
     did = f"answered with the reply to {alike} {age:.0f} s ago"
-    saw = {"cache": found.word, "saved_nanos": reply.cost_nanos, "age_seconds": round(age, 3)}
+    saw = {"cache": result.word, "saved_nanos": reply.cost_nanos, "age_seconds": round(age, 3)}
     saw |= {} if lookup is None else lookup.saw
-    return Answered(reply=reply, receipt=Receipt(layer=NAME, did=did, saw=saw), found=found)
+    return Answered(reply=reply, receipt=Receipt(layer=NAME, did=did, saw=saw), found=result)
 
 
 @lru_cache(maxsize=64)

@@ -73,8 +73,7 @@ def read_question(text: str) -> Question | None:
     language = language_of(token.text for token in tokens)
     if language is None:
         return None
-    words = _numbers(_phrases(tokens, language), language)
-    return _question(words, tuple(quoted), language)
+    return _question(_numbers(_phrases(tokens, language), language), tuple(quoted), language)
 
 
 def _tokens(text: str) -> Iterator[_Token]:
@@ -156,19 +155,19 @@ def _with_particle(texts: Sequence[str], place: int, language: Language) -> str 
 
 def _numbers(tokens: Iterable[_Token], language: Language) -> list[_Token]:
     """Return the tokens with number words as figures: `twenty five` is 25, `two hundred` is 200."""
-    found: list[_Token] = []
+    parts: list[_Token] = []
     for token in tokens:
         figure = None if token.odd or token.number else language.numbers.get(token.text)
         if figure is None:
-            found.append(token)
+            parts.append(token)
             continue
-        before = found[-1].text if found and found[-1].number else ""
+        before = parts[-1].text if parts and parts[-1].number else ""
         joined = _joined(before, figure)
         if joined is None:
-            found.append(_Token(figure, number=True))
+            parts.append(_Token(figure, number=True))
         else:
-            found[-1] = _Token(joined, number=True)
-    return found
+            parts[-1] = _Token(joined, number=True)
+    return parts
 
 
 def _joined(before: str, figure: str) -> str | None:

@@ -107,9 +107,9 @@ def changed_places(one: Question, other: Question, pairs: Pairs) -> bool:
         before = {b.place for a, b in pairs if a.place < left}
         behind = {b.place for a, b in pairs if a.place > left}
         swapped = any(place > right for place in before) and any(place < right for place in behind)
-        kept = any(place < right for place in before) and any(place > right for place in behind)
+        same_order = any(place < right for place in before) and any(place > right for place in behind)
         passive = _is_passive(one, left) != _is_passive(other, right)
-        if kept if passive else swapped:
+        if same_order if passive else swapped:
             return True
     if _places_exchanged(one, other, pairs):
         return True
@@ -180,7 +180,7 @@ def _before(question: Question, term: Term) -> str:
 
 def _role_moved(line: str, roles: list[tuple[str, str]]) -> bool:
     """Return whether a role is one word's in one question, and another's in the other."""
-    left, right = any(one == line for one, _ in roles), any(other == line for _, other in roles)
+    left, right = any(line_of_one == line for line_of_one, _ in roles), any(other == line for _, other in roles)
     return left and right and (line, line) not in roles
 
 
@@ -284,9 +284,9 @@ def _numbers_differ(one: Question, other: Question) -> Difference | None:
     if left == right:
         pairs = list(zip(one.quantities, other.quantities, strict=True))
     elif len(set(left)) == len(left):
-        found = dict(other.quantities)
-        pairs = [((number, unit), (number, found[number])) for number, unit in one.quantities]
-        if sum(not unit or not found[number] for number, unit in one.quantities) > 1:
+        quantities = dict(other.quantities)
+        pairs = [((number, unit), (number, quantities[number])) for number, unit in one.quantities]
+        if sum(not unit or not quantities[number] for number, unit in one.quantities) > 1:
             return "quantity"
     else:
         return "quantity"
@@ -315,7 +315,7 @@ def _aligned(one: Question, other: Question) -> Pairs | None:
     taken: set[int] = set()
     for exactly in (True, False):
         for term in one.terms:
-            if any(term is found for found, _ in pairs):
+            if any(term is left for left, _ in pairs):
                 continue
             partner = _partner(term, [far for far in other.terms if far.place not in taken], exactly, one)
             if partner is not None:

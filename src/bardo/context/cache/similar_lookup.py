@@ -134,5 +134,5 @@ class SimilarLookup(msgspec.Struct, frozen=True, kw_only=True):
 def after_reply(look: SimilarLookup, answer: str) -> Iterable[Effect]:
     """Return what is to be done with the model's own answer to a question that a kept reply could have answered."""
     if look.against is not None:
-        kept, found = look.against.answer, look.against
-        yield CompareAnswers(found.identity, look.fingerprint, found.cosine, kept, answer[:LONGEST_ANSWER])
+        answer_kept, reply = look.against.answer, look.against
+        yield CompareAnswers(reply.identity, look.fingerprint, reply.cosine, answer_kept, answer[:LONGEST_ANSWER])

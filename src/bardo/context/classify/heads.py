@@ -111,9 +111,9 @@ class Heads:
 
     def guesses(self, vector: Sequence[float]) -> dict[str, Guess]:
         """Return the likeliest label of each head, with its probability. A vector of zeros has no label."""
-        found = self.probabilities(vector)
-        best = {name: max(labels, key=labels.__getitem__) for name, labels in found.items()}
-        return {name: Guess(label=label, probability=found[name][label]) for name, label in best.items()}
+        probabilities = self.probabilities(vector)
+        best = {name: max(labels, key=labels.__getitem__) for name, labels in probabilities.items()}
+        return {name: Guess(label=label, probability=probabilities[name][label]) for name, label in best.items()}
 
     def probabilities(self, vector: Sequence[float]) -> dict[str, dict[str, float]]:
         """Return how probable each label of each head is. A vector of zeros has no label."""
@@ -128,12 +128,12 @@ class Heads:
         if not any(components):
             return {}
         scores = self._sums(components, longest)
-        found, first = {}, 0
+        by_head, first = {}, 0
         for head in self.heads:
             last = first + len(head.labels)
-            found[head.name] = dict(zip(head.labels, _probabilities(head, scores[first:last], length), strict=True))
+            by_head[head.name] = dict(zip(head.labels, _probabilities(head, scores[first:last], length), strict=True))
             first = last
-        return found
+        return by_head
 
     def _sums(self, components: Sequence[int], longest: float) -> list[int]:
         """Return the sum of component x weight for each label of all heads.

@@ -48,15 +48,15 @@ def without(text: str, begin: str, end: str) -> str:
     """Return the text without all that stands between two marks, and the marks. What is begun and not ended stays."""
     if begin not in text:
         return text
-    kept, place = [], 0
+    pieces, place = [], 0
     while (first := text.find(begin, place)) >= 0:
         last = text.find(end, first + len(begin))
         if last < 0:
             break
-        kept.append(text[place:first])
+        pieces.append(text[place:first])
         place = last + len(end)
-    kept.append(text[place:])
-    return "".join(kept)
+    pieces.append(text[place:])
+    return "".join(pieces)
 
 
 _WORDS = re.compile(r"[\w/+#'-]+(?:;\w+)?")
@@ -75,19 +75,19 @@ class PhraseFinder:
         self._lengths: dict[str, tuple[int, ...]] = {}
         for phrase in self._phrases:
             parts = phrase.split()
-            known = self._lengths.get(parts[0], ())
-            self._lengths[parts[0]] = tuple(sorted({*known, len(parts)}))
+            lengths = self._lengths.get(parts[0], ())
+            self._lengths[parts[0]] = tuple(sorted({*lengths, len(parts)}))
 
     def places(self, text: str) -> dict[str, list[int]]:
         """Return the phrases that a text has, each with the numbers of the words at which it begins."""
         words = _WORDS.findall(text.lower().replace("\u2019", "'"))
-        found: dict[str, list[int]] = {}
+        places: dict[str, list[int]] = {}
         for place, word in enumerate(words):
             for length in self._lengths.get(word, ()):
                 phrase = word if length == 1 else " ".join(words[place : place + length])
                 if phrase in self._phrases and place + length <= len(words):
-                    found.setdefault(phrase, []).append(place)
-        return found
+                    places.setdefault(phrase, []).append(place)
+        return places
 
 
 class _Pair(NamedTuple):
@@ -122,8 +122,8 @@ class Pairs:
 
 def _near(first: frozenset[str], second: frozenset[str], within: int, places: Places) -> bool:
     """Whether a phrase of the second list begins within so many words behind one of the first."""
-    ends = {place + len(phrase.split()) for phrase, found in places.items() if phrase in first for place in found}
-    starts = [place for phrase, found in places.items() if phrase in second for place in found]
+    ends = {place + len(phrase.split()) for phrase, ends_of in places.items() if phrase in first for place in ends_of}
+    starts = [place for phrase, positions in places.items() if phrase in second for place in positions]
     return any(place - gap in ends for place in starts for gap in range(within))
 
 
@@ -150,11 +150,11 @@ class Rules:
                 self._signs.setdefault(word, []).append(row)
         self._finder = PhraseFinder((*self._signs, *(word for words in rows.lists.values() for word in words)))
         self._base: dict[str, dict[str, float]] = {}
-        named = [(one.question, one.label) for some in (rows.base, rows.sign, rows.pair) for one in some]
+        named = [(row.question, row.label) for some in (rows.base, rows.sign, rows.pair) for row in some]
         for question, label in named:
             self._base.setdefault(question, {}).setdefault(label, 0.0)
-        for one in rows.base:
-            self._base[one.question][one.label] += one.weight
+        for base in rows.base:
+            self._base[base.question][base.label] += base.weight
 
     def guess(self, question: str, scores: Mapping[str, float]) -> Guess:
         """Return the guess for a question by the scores of its labels alone."""
@@ -190,8 +190,7 @@ def together(probabilities: Mapping[str, float], scores: Mapping[str, float]) ->
 def likeliest(scores: Mapping[str, float]) -> Guess:
     """Return the label of the highest score, and its probability as if scores were logarithms of odds."""
     best = max(scores, key=scores.__getitem__)
-    total = sum(math.exp(value - scores[best]) for value in scores.values())
-    return Guess(label=best, probability=1 / total)
+    return Guess(label=best, probability=1 / sum(math.exp(value - scores[best]) for value in scores.values()))
 
 
 def _sizes(request: Request, text: str) -> dict[SizeOf, int]:
@@ -205,8 +204,7 @@ def _sizes(request: Request, text: str) -> dict[SizeOf, int]:
 
 def _holding(rows: Sequence[SizeRow], sizes: Mapping[SizeOf, int]) -> list[SizeRow]:
     """Return for each size the last row that holds."""
-    found = {row.of: row for row in rows if sizes[row.of] >= row.least}
-    return list(found.values())
+    return list({row.of: row for row in rows if sizes[row.of] >= row.least}.values())
 
 
 _Probabilities = tuple[Tier, Mapping[str, Mapping[str, float]], str]
@@ -251,14 +249,16 @@ class Classify:
         tier, probabilities, without = yield from self._probabilities(shortened(text))
         guesses = self._guesses(request, text, probabilities)
         self._refuse(guesses)
-        found = Classification(tier=tier, guesses=guesses, needs=needs_of(guesses, self._needs))
+        result = Classification(tier=tier, guesses=guesses, needs=needs_of(guesses, self._needs))
         why = {"without_vector": without} if without else {}
         seen = {name: f"{guess.label} {guess.probability:.2f}" for name, guess in guesses.items()}
         saw: dict[str, Any] = {"tier": tier, **why, **seen}
         did = (
-            "told routing " + ", ".join(f"{name} {value}" for name, value in found.needs.items()) if found.needs else ""
+            "told routing " + ", ".join(f"{name} {value}" for name, value in result.needs.items())
+            if result.needs
+            else ""
         )
-        return Passed(request=request, receipt=Receipt(layer=self.name, did=did, saw=saw), found=found)
+        return Passed(request=request, receipt=Receipt(layer=self.name, did=did, saw=saw), found=result)
 
     def _probabilities(self, text: str) -> Generator[Effect, Any, _Probabilities]:
         """Return the tier that labels a text, how probable each label of each head is, and why there is no vector where there is none."""
@@ -267,16 +267,16 @@ class Classify:
         if not text:
             return "rules", {}, "no text"
         if self._static is not None:
-            found = self._heads.probabilities_of(*self._static.sums(text))
-            return ("static", found, "") if found else ("rules", {}, _UNKNOWN)
+            probabilities = self._heads.probabilities_of(*self._static.sums(text))
+            return ("static", probabilities, "") if probabilities else ("rules", {}, _UNKNOWN)
         try:
             embedded: TextVectors = yield Embed((text,))
         except EffectFailed:
             return "rules", {}, "none could be made"
         if embedded.fingerprint != self._heads.embedding:
             return "rules", {}, "the heads belong to another embedding"
-        found = self._heads.probabilities(embedded.vectors[0])
-        return (embedded.tier, found, "") if found else ("rules", {}, _UNKNOWN)
+        probabilities = self._heads.probabilities(embedded.vectors[0])
+        return (embedded.tier, probabilities, "") if probabilities else ("rules", {}, _UNKNOWN)
 
     def _guesses(self, request: Request, text: str, heads: Mapping[str, Mapping[str, float]]) -> dict[str, Guess]:
         """Return the guesses of the heads, and of the rows for what these do not answer.
@@ -285,7 +285,7 @@ class Classify:
         """
         scores = self._rules.scores(request, text)
         guesses = {
-            question: self._rules.guess(question, found) for question, found in scores.items() if question not in heads
+            question: self._rules.guess(question, votes) for question, votes in scores.items() if question not in heads
         }
         for question, labels in heads.items():
             guesses[question] = together(labels, scores.get(question, {}) if self._with_rules else {})
@@ -305,14 +305,14 @@ class Classify:
 
 def needs_of(guesses: Mapping[str, Guess], rows: Sequence[NeedRow]) -> dict[str, Any]:
     """Return the fields of an intent that rows say for these labels. Of two rows that say one field the first counts."""
-    found: dict[str, Any] = {}
+    needs: dict[str, Any] = {}
     for row in rows:
         if all(_is(guesses.get(question), label, row.probability) for question, label in row.when.items()):
             fields = {name: getattr(row, name) for name in ("quality", "cost_sensitivity", "max_latency_ms")}
-            found = {**{name: value for name, value in fields.items() if value is not None}, **found}
-            if row.prefer and "prefer" not in found:
-                found["prefer"] = row.prefer
-    return found
+            needs = {**{name: value for name, value in fields.items() if value is not None}, **needs}
+            if row.prefer and "prefer" not in needs:
+                needs["prefer"] = row.prefer
+    return needs
 
 
 def _is(guess: Guess | None, label: str, probability: float) -> bool:

@@ -92,18 +92,18 @@ def suspects_of(
     sentences: Sequence[str], trusted: Iterable[Span], tools: Iterable[Tool], sources: Sequence[str]
 ) -> InjectedTargets:
     """Return what passages name that nobody who is trusted does."""
-    known = "\n".join(span.text for span in trusted if span.trusted).lower()
-    compact = _SEPARATORS.sub("", known)
+    lower = "\n".join(span.text for span in trusted if span.trusted).lower()
+    compact = _SEPARATORS.sub("", lower)
     named = "\n".join(each for sentence in sentences for each in dict.fromkeys((sentence, _as_written(sentence))))
-    found = [one[0].rstrip(".,;:!?").lower() for one in islice(_ADDRESS.finditer(named), _MOST_ADDRESSES)]
-    bare = [re.split(r"[?#]", one.removeprefix("https://").removeprefix("http://"), maxsplit=1)[0] for one in found]
+    addresses = [match[0].rstrip(".,;:!?").lower() for match in islice(_ADDRESS.finditer(named), _MOST_ADDRESSES)]
+    bare = [re.split(r"[?#]", url.removeprefix("https://").removeprefix("http://"), maxsplit=1)[0] for url in addresses]
     # A call may reach another page of the same folder.
-    short = ["/".join(one.split("/")[:2]).rstrip("/") for one in bare]
+    short = ["/".join(address.split("/")[:2]).rstrip("/") for address in bare]
     return InjectedTargets(
-        addresses=frozenset({one for one in short if len(one) >= _LEAST_ADDRESS and one not in known}),
-        numbers=frozenset({one for one in _numbers(named) if one not in compact}),
-        paths=frozenset({one for one in _paths(named) if one not in known}),
-        tools=frozenset({tool.name for tool in tools if is_named(tool.name, named) and not is_named(tool.name, known)}),
+        addresses=frozenset({address for address in short if len(address) >= _LEAST_ADDRESS and address not in lower}),
+        numbers=frozenset({number for number in _numbers(named) if number not in compact}),
+        paths=frozenset({path for path in _paths(named) if path not in lower}),
+        tools=frozenset({tool.name for tool in tools if is_named(tool.name, named) and not is_named(tool.name, lower)}),
         sources=tuple(sources),
     )
 
@@ -118,11 +118,11 @@ def places_of(tool: str, text: str) -> Iterator[int]:
     if not tool:
         return
     plain = not ("_" in tool or "-" in tool or any(letter.isupper() for letter in tool[1:]))
-    found = re.compile(rf"(?<![a-z0-9_]){re.escape(tool)}(?![a-z0-9_])", re.IGNORECASE)
-    for one in islice(found.finditer(text), _MOST_ADDRESSES):
-        before, behind = text[max(0, one.start() - 40) : one.start()], text[one.end() : one.end() + 8].lower()
+    pattern = re.compile(rf"(?<![a-z0-9_]){re.escape(tool)}(?![a-z0-9_])", re.IGNORECASE)
+    for match in islice(pattern.finditer(text), _MOST_ADDRESSES):
+        before, behind = text[max(0, match.start() - 40) : match.start()], text[match.end() : match.end() + 8].lower()
         if not plain or _TOOL_WORDS.search(before) or behind.startswith(("(", " tool", "-tool", " function")):
-            yield one.start()
+            yield match.start()
 
 
 def _as_written(text: str) -> str:
@@ -134,13 +134,13 @@ def _as_written(text: str) -> str:
 
 def _numbers(text: str) -> list[str]:
     """Return the numbers of accounts and telephones in a text, without what separates their parts."""
-    found = [*islice(_NUMBER.finditer(text), _MOST_ADDRESSES), *islice(_PHONE.finditer(text), _MOST_ADDRESSES)]
-    return [_SEPARATORS.sub("", one[0]).lower() for one in found]
+    matches = [*islice(_NUMBER.finditer(text), _MOST_ADDRESSES), *islice(_PHONE.finditer(text), _MOST_ADDRESSES)]
+    return [_SEPARATORS.sub("", match[0]).lower() for match in matches]
 
 
 def _paths(text: str) -> list[str]:
-    found = [one[0].rstrip(".,;:").lower() for one in islice(_PATH.finditer(text), _MOST_ADDRESSES)]
-    return [one for one in found if len(one) >= _LEAST_PATH or one == ".env"]
+    paths = [match[0].rstrip(".,;:").lower() for match in islice(_PATH.finditer(text), _MOST_ADDRESSES)]
+    return [path for path in paths if len(path) >= _LEAST_PATH or path == ".env"]
 
 
 def _unescaped(arguments: str) -> str:

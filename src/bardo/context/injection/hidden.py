@@ -46,11 +46,11 @@ _WORD = re.compile(r"\w+")
 def plain_form(text: str) -> str:
     """Return a text as a model reads it: with character references and escapes resolved, and each letter in its usual form."""
     if "&#" in text:
-        text = _ENTITY.sub(lambda found: html.unescape(found[0]), text)
+        text = _ENTITY.sub(lambda match: html.unescape(match[0]), text)
     if "\\u" in text or "\\x" in text:
         text = _ESCAPE.sub(_unescaped, text)
     if "%" in text:
-        text = _PERCENT.sub(lambda found: unquote(found[0], errors="replace"), text)
+        text = _PERCENT.sub(lambda match: unquote(match[0], errors="replace"), text)
     if text.isascii():
         return text
     return _WORD.sub(_in_one_script, unicodedata.normalize("NFKC", text))
@@ -70,18 +70,18 @@ def _in_one_script(found: re.Match[str]) -> str:
 def decoded_texts(text: str) -> Iterator[tuple[str, str]]:
     """Yield texts that pieces of this one stand for, each with the name of its encoding."""
     for name, pattern, decode in (("base64", _BASE64, _from_base64), ("hex", _HEX, _from_hex)):
-        for found in pattern.finditer(text):
-            if decoded := decode(found[0]):
+        for match in pattern.finditer(text):
+            if decoded := decode(match[0]):
                 yield name, decoded
     lower = text.lower()
     for name, change in _whole_changes():
         if any(word in lower for word in _changed_words(name)):
             yield from ((name, change(line)) for line in _lines_with(text, _changed_words(name)))
     for line in text.splitlines():
-        if any(len(found[0]) > 2 * _LEAST_APART for found in _APART.finditer(line)):
+        if any(len(match[0]) > 2 * _LEAST_APART for match in _APART.finditer(line)):
             yield "letters_apart", _APART.sub(_joined, line)
-        if sum(_is_leet(one[0]) for one in _LEET.finditer(line)) >= _LEAST_LEET:
-            yield "digits_as_letters", _LEET.sub(lambda one: _from_leet(one[0]), line)
+        if sum(_is_leet(match[0]) for match in _LEET.finditer(line)) >= _LEAST_LEET:
+            yield "digits_as_letters", _LEET.sub(lambda match: _from_leet(match[0]), line)
 
 
 def _whole_changes() -> tuple[tuple[str, Callable[[str], str]], ...]:
@@ -196,8 +196,8 @@ def _end_of_part(text: str, begin: int) -> int:
     """Return where a part ends: at white space, so that no word is in two parts, unless there is none."""
     if len(text) <= begin + _PART:
         return len(text)
-    found = max(text.rfind(space, begin + _PART // 2, begin + _PART) for space in (" ", "\n"))
-    return begin + _PART if found < 0 else found + 1
+    space_at = max(text.rfind(space, begin + _PART // 2, begin + _PART) for space in (" ", "\n"))
+    return begin + _PART if space_at < 0 else space_at + 1
 
 
 def _signs(text: str) -> Iterator[str]:
@@ -214,7 +214,7 @@ def _signs(text: str) -> Iterator[str]:
 
 def _pieces(text: str) -> Iterator[HiddenText]:
     if not text.isascii():
-        letters = "".join(chr(ord(one) - 0xE0000) for one in _INVISIBLE.findall(text) if ord(one) in _TAG_LETTERS)
+        letters = "".join(chr(ord(sign) - 0xE0000) for sign in _INVISIBLE.findall(text) if ord(sign) in _TAG_LETTERS)
         if letters.strip():
             yield HiddenText("tag_letters", letters)
     if "<" in text:

@@ -43,33 +43,33 @@ class Group(NamedTuple):
 
 def heaviest(matches: Sequence[Match]) -> Group:
     """Return the matches near each other that weigh most."""
-    return max(groups(matches), key=lambda one: one.weight, default=Group(0.0, ()))
+    return max(groups(matches), key=lambda group: group.weight, default=Group(0.0, ()))
 
 
 def groups(matches: Sequence[Match]) -> list[Group]:
     """Return what the matches near each other weigh, for the first of them and then for those that begin some way behind it."""
-    found = sorted(matches, key=lambda one: one.start)
+    ordered = sorted(matches, key=lambda match: match.start)
     made: list[Group] = []
     until, last = 0, -_STEP
-    for place, first in enumerate(found):
+    for place, first in enumerate(ordered):
         if first.start < last + _STEP:
             continue
         last = first.start
-        while until < len(found) and found[until].start <= first.start + NEAR:
+        while until < len(ordered) and ordered[until].start <= first.start + NEAR:
             until += 1
-        made.append(weighed(found[place:until]))
+        made.append(weighed(ordered[place:until]))
     return made
 
 
 def weighed(matches: Sequence[Match]) -> Group:
     """Return matches with what they weigh: each rule once, and who is addressed counts in full only with what follows."""
     by_name: dict[str, Match] = {}
-    for one in matches:
-        if one.name not in by_name or by_name[one.name].weight < one.weight:
-            by_name[one.name] = one
+    for match in matches:
+        if match.name not in by_name or by_name[match.name].weight < match.weight:
+            by_name[match.name] = match
     kinds: dict[Role, list[float]] = {"sign": [], "addressed": [], "follows": []}
-    for one in by_name.values():
-        kinds[one.role].append(one.weight)
+    for match in by_name.values():
+        kinds[match.role].append(match.weight)
     addressed, follows = max(kinds["addressed"], default=0.0), min(_MOST_FOLLOWS, sum(kinds["follows"]))
     together = addressed + follows if addressed and follows else _ALONE * (addressed + follows)
     return Group(sum(kinds["sign"]) + together, tuple(by_name.values()))
@@ -155,21 +155,21 @@ def foreign_matches(flat: str, starts: frozenset[int] = frozenset(), *, trusted:
                 if words.secret.is_in(near):
                     yield Match(f"prompt_theft:{words.name}", REVEALED, "sign", begin, begin + len(near))
         if not trusted and words.address.may_be_in(text):
-            for found in _few(words.address, flat):
-                yield Match(f"to_the_assistant:{words.name}", words.addressed, "addressed", *found.span())
+            for match in _few(words.address, flat):
+                yield Match(f"to_the_assistant:{words.name}", words.addressed, "addressed", *match.span())
     if not trusted:
-        for place, one in enumerate(_addressed()):
+        for place, row in enumerate(_addressed()):
             if place % _AT_ONCE == 0:
                 yield None
-            yield from _addressed_orders(one, text, starts)
+            yield from _addressed_orders(row, text, starts)
 
 
 def _addressed_orders(words: _AddressedPatterns, text: _Text, starts: frozenset[int]) -> Iterator[Match]:
     """Yield where a program is spoken to, what it is told, and what is said against the user, in one language."""
     flat = text.flat
     if words.machine.may_be_in(text):
-        for found in _few(words.machine, flat):
-            start, end = found.span()
+        for match in _few(words.machine, flat):
+            start, end = match.span()
             if _is_spoken_to(words, flat, start, end, starts):
                 yield Match(f"to_the_assistant:{words.name}", ADDRESSED, "addressed", start, end)
                 order = words.order.pattern.search(flat, end, end + _FOLLOWS)
@@ -177,14 +177,14 @@ def _addressed_orders(words: _AddressedPatterns, text: _Text, starts: frozenset[
                     yield Match(f"order:{words.name}", _ORDERED, "follows", start, order.end())
     if not words.user.may_be_in(text):
         return
-    for found in _few(words.silence, flat):
-        yield Match(f"silence:{words.name}", _SILENCED, "sign", *found.span())
+    for match in _few(words.silence, flat):
+        yield Match(f"silence:{words.name}", _SILENCED, "sign", *match.span())
     for verb, near, begin in _sentences(words.replace, flat):
         around = near[max(0, verb[0] - _BESIDE) : verb[0]] + " \x00 " + near[verb[1] : verb[1] + _BESIDE]
         beside = near[: verb[0]] if words.verb_last else near[verb[1] : verb[1] + _AWAY]
         if words.user.is_in(beside) and not words.unless.is_in(around):
             yield Match(f"against_the_user:{words.name}", AGAINST, "sign", begin, begin + len(near))
-    orders = [found.span() for found in _few(words.order, flat)] if words.user.may_be_in(text) else []
+    orders = [match.span() for match in _few(words.order, flat)] if words.user.may_be_in(text) else []
     for start, end in orders:
         if words.user.pattern.search(flat, max(0, start - _FOLLOWS), end + _FOLLOWS) is not None:
             yield Match(f"order:{words.name}", _ORDERED, "follows", start, end)
@@ -269,7 +269,7 @@ def _read(row: LanguageRow) -> _LanguagePatterns:
         secret=_line(row.secret, spaced=row.spaced),
         address=_line(row.address, spaced=row.spaced),
         # Where a row of its own says how a program is spoken to, its name alone says little.
-        addressed=_MENTIONED if any(one.name == row.name for one in injection_rows().addressed) else ADDRESSED,
+        addressed=_MENTIONED if any(entry.name == row.name for entry in injection_rows().addressed) else ADDRESSED,
     )
 
 

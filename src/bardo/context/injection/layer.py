@@ -93,7 +93,7 @@ class InjectionLayer:
         looked_at: list[Finding] = []
         for span in spans:
             looked_at.append(with_ordered_tools((yield from self._look(span)), tools))
-        findings = [one for one in looked_at if one.certainty >= self._threshold]
+        findings = [finding for finding in looked_at if finding.certainty >= self._threshold]
         saw = _saw(looked_at, findings, unread)
         if not findings:
             return Passed(request=request, receipt=Receipt(layer=NAME, saw=saw), found=saw)
@@ -104,7 +104,7 @@ class InjectionLayer:
         suspects = suspects_of(sentences, every, request.tools, _sources(findings))
         if self._action == "mark":
             sent = "marked as untrusted"
-            request = marked(request, frozenset([one.span.text for one in findings if not one.span.trusted]))
+            request = marked(request, frozenset([match.span.text for match in findings if not match.span.trusted]))
         why = f"there are instructions in {_places(findings)}"
         return Passed(
             request=request,
@@ -168,10 +168,10 @@ def _saw(looked_at: Sequence[Finding], findings: Sequence[Finding], unread: int)
     rules = dict.fromkeys(rule for finding in findings for rule in finding.rules)
     saw: dict[str, Any] = {
         "spans": len(looked_at),
-        "untrusted": sum([not one.span.trusted for one in looked_at]),
-        "certainty": round(max([one.certainty for one in looked_at], default=0.0), 3),
+        "untrusted": sum([not finding.span.trusted for finding in looked_at]),
+        "certainty": round(max([finding.certainty for finding in looked_at], default=0.0), 3),
         "tier": max(
-            [one.tier for one in looked_at], key=("words", "static", "onnx", "provider").index, default="words"
+            [finding.tier for finding in looked_at], key=("words", "static", "onnx", "provider").index, default="words"
         ),
         "flagged": bool(findings),
     }

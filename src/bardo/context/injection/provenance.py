@@ -72,12 +72,12 @@ def _texts_in(value: Any) -> Iterator[str]:
     """Yield the texts in a block of a dialect that has no counterpart here."""
     waiting: list[tuple[Any, int]] = [(value, 0)]
     while waiting:
-        one, depth = waiting.pop()
-        if isinstance(one, str):
-            if len(one) >= LEAST_TEXT and " " in one:
-                yield one
+        node, depth = waiting.pop()
+        if isinstance(node, str):
+            if len(node) >= LEAST_TEXT and " " in node:
+                yield node
         elif depth < _DEEPEST:
-            inner = one.values() if isinstance(one, dict) else one if isinstance(one, list | tuple) else ()
+            inner = node.values() if isinstance(node, dict) else node if isinstance(node, list | tuple) else ()
             waiting += [(each, depth + 1) for each in inner]
 
 
@@ -95,7 +95,7 @@ def parts_of_user(text: str) -> Iterator[Span]:
 
 def _quotes(text: str) -> list[tuple[int, int, str]]:
     """Return the quoted parts of a text, in order: where each begins and ends, and what it is called."""
-    found: list[tuple[int, int, str]] = []
+    quotes: list[tuple[int, int, str]] = []
     unclosed, place = set[str](), 0
     while (opening := _opening().search(text, place)) is not None:
         name = (opening[1] or "").lower()
@@ -105,16 +105,16 @@ def _quotes(text: str) -> list[tuple[int, int, str]]:
             if closing is None:
                 unclosed.add(name)
                 continue
-            found.append((place, closing.start(), name))
+            quotes.append((place, closing.start(), name))
             place = closing.start()
         elif opening[2] is not None:
-            found.append((opening.start(2), opening.end(2), "quote"))
+            quotes.append((opening.start(2), opening.end(2), "quote"))
             place = opening.end(2)
         else:
             # Where a mail or a page begins, nothing says where it ends.
-            found.append((opening.start(), len(text), "mail"))
+            quotes.append((opening.start(), len(text), "mail"))
             break
-    return found
+    return quotes
 
 
 @cache

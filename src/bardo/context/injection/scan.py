@@ -40,15 +40,15 @@ _HOW = re.compile(r"\b(?:how (?:do|can|to)|steps to|ways to|best|difference betw
 
 def sentences_of(text: str) -> list[str]:
     """Return the sentences of a text, each with a mark in the place of blocks of code, and cut where it is long."""
-    found: list[str] = []
+    sentences: list[str] = []
     for line in _LINES.split(_BLOCK.sub(f" {CODE} ", text)):
         stripped = line.strip()
         if len(stripped) >= LEAST:
-            found += [part[:LONGEST].strip() for part in _END.split(stripped) if len(part) >= LEAST]
-    if len(found) > MOST_SENTENCES:
+            sentences += [part[:LONGEST].strip() for part in _END.split(stripped) if len(part) >= LEAST]
+    if len(sentences) > MOST_SENTENCES:
         half = MOST_SENTENCES // 2
-        return found[:half] + found[-half:]
-    return found
+        return sentences[:half] + sentences[-half:]
+    return sentences
 
 
 def features(sentence: str) -> tuple[float, ...]:
@@ -71,8 +71,8 @@ def _values(
     sentence: str, lower: str, sentence_words: list[str], place: int, words: ProbeVocabulary
 ) -> Iterator[float]:
     first, second = sentence_words[place], sentence_words[place + 1] if place + 1 < len(sentence_words) else ""
-    known = set(sentence_words)
-    about = {one[1] for one in _ABOUT_ANSWER.finditer(lower)}
+    present = set(sentence_words)
+    about = {match[1] for match in _ABOUT_ANSWER.finditer(lower)}
     of_answer = not about.isdisjoint(words.answers)
     yield first in words.verbs
     yield first in words.questions
@@ -83,16 +83,16 @@ def _values(
     yield first == "how"
     yield first in ("what", "who", "which", "when", "where", "why")
     yield first in ("are", "do", "does", "is", "did", "have")
-    yield not known.isdisjoint(words.ours)
-    yield not known.isdisjoint(words.mine)
-    yield "you" in known
-    yield "your" in known and not of_answer
+    yield not present.isdisjoint(words.ours)
+    yield not present.isdisjoint(words.mine)
+    yield "you" in present
+    yield "your" in present and not of_answer
     yield any(letter.isdigit() for letter in sentence)
     yield _MONEY.search(sentence) is not None
     yield _ADDRESS.search(sentence) is not None
     yield CODE in sentence
-    yield not known.isdisjoint(words.code)
-    yield not known.isdisjoint(words.answers)
+    yield not present.isdisjoint(words.code)
+    yield not present.isdisjoint(words.answers)
     yield min(len(sentence_words), 40) / 40
     yield len(sentence_words) < 4
     yield _HOW.search(lower) is not None
@@ -135,8 +135,8 @@ class ProbeWeights(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     def value(self, sentence: str, vector: Sequence[float] = ()) -> float:
         """Return the log-odds, less the boundary, that a sentence asks for something."""
-        own = sum([weight * one for weight, one in zip(self.features, features(sentence), strict=True)])
-        beside = sum([weight * one for weight, one in zip(self.vector, vector, strict=True)]) if self.vector else 0.0
+        own = sum([weight * feature for weight, feature in zip(self.features, features(sentence), strict=True)])
+        beside = sum([weight * item for weight, item in zip(self.vector, vector, strict=True)]) if self.vector else 0.0
         return self.bias + own + beside - self.boundary
 
 
@@ -163,7 +163,7 @@ def probe_weights() -> tuple[ProbeWeights, ...]:
 
 def weights_for(fingerprint: str) -> ProbeWeights:
     """Return the weights for an embedding: those for words alone where there are none for it."""
-    return next((one for one in probe_weights() if one.fingerprint == fingerprint), probe_weights()[-1])
+    return next((weights for weights in probe_weights() if weights.fingerprint == fingerprint), probe_weights()[-1])
 
 
 T = TypeVar("T")
@@ -239,11 +239,11 @@ def scan(span: Span, weights: WeightsFor = weights_for) -> Steps[Finding]:
     """Return what a piece of text holds. Vectors are asked for of sentences in doubt; other calls have their turn."""
     hidden = yield from _paused(find_hidden(_bounded(span.text)))
     visible = hidden.visible if span.trusted else _without_quoted_attacks(hidden.visible)
-    found = yield from _matched(visible, trusted=span.trusted)
-    rules = [f"hidden:{sign}" for sign in hidden.rules] + [match.name for match in found.matches]
-    weight = found.weight + sum([_SIGNS[sign] for sign in hidden.rules if not span.trusted or sign in _UNTYPED])
+    group = yield from _matched(visible, trusted=span.trusted)
+    rules = [f"hidden:{sign}" for sign in hidden.rules] + [match.name for match in group.matches]
+    weight = group.weight + sum([_SIGNS[sign] for sign in hidden.rules if not span.trusted or sign in _UNTYPED])
     tier: Tier = "words"
-    passages = list(found.passages)
+    passages = list(group.passages)
     probed = 0.0
     if not span.trusted:
         probed, tier, requests = yield from _probed(sentences_of(visible), weights)
@@ -278,12 +278,12 @@ def _paused(work: Generator[None, None, HiddenParts]) -> Steps[HiddenParts]:
 def _hidden_instruction(text: str, weights: WeightsFor) -> Steps[tuple[float, list[str]]]:
     """Return how much it weighs that a hidden text asks for something, and the passages that do; 0 where none does."""
     probed, _, instructions = yield from _probed(sentences_of(text) or [text[:LONGEST]], weights)
-    found = heaviest(find_matches(text, trusted=False))
-    if probed < _ENOUGH and not found.weight:
+    group = heaviest(find_matches(text, trusted=False))
+    if probed < _ENOUGH and not group.weight:
         return 0.0, []
     flat = " ".join(text.split())
-    passages = [*instructions, *_passages(flat, found.matches)]
-    return max(probed, found.weight), passages or [text[:LONGEST]]
+    passages = [*instructions, *_passages(flat, group.matches)]
+    return max(probed, group.weight), passages or [text[:LONGEST]]
 
 
 class _Found(NamedTuple):
@@ -304,15 +304,15 @@ def _matched(text: str, *, trusted: bool) -> Steps[_Found]:
         if begin:
             yield Pause()
         flat, starts = _flat(text[max(0, begin - _OVERLAP) : begin + _PART])
-        found: list[Match] = []
+        matches: list[Match] = []
         for step in _matches_in(flat, starts, trusted=trusted):
             if step is not None:
-                found.append(step)
+                matches.append(step)
             elif len(flat) > _SHORT:
                 yield Pause()
-        every |= {one.name: one for one in found}
-        for group in groups(found):
-            best = max(best, group, key=lambda one: one.weight)
+        every |= {match.name: match for match in matches}
+        for group in groups(matches):
+            best = max(best, group, key=lambda group: group.weight)
             if group.weight >= _PASSAGE and len(passages) < _MOST_PASSAGES:
                 passages += _passages(flat, group.matches)
     if trusted:
@@ -335,7 +335,7 @@ def _passages(flat: str, matches: Iterable[Match]) -> list[str]:
 def find_matches(text: str, *, trusted: bool) -> list[Match]:
     """Return the matches of all rules in a short text, of those that count where it comes from."""
     flat, starts = _flat(text)
-    return [one for one in _matches_in(flat, starts, trusted=trusted) if one is not None]
+    return [match for match in _matches_in(flat, starts, trusted=trusted) if match is not None]
 
 
 def _flat(text: str) -> tuple[str, frozenset[int]]:
@@ -357,21 +357,21 @@ def _matches_in(flat: str, starts: frozenset[int], *, trusted: bool) -> Iterator
         if place % _RULES == 0:
             yield None
         last = -_APART
-        for found in pattern.finditer(flat):
-            start = found.start()
+        for match in pattern.finditer(flat):
+            start = match.start()
             if start < last + _APART or (unless and unless.search(flat[max(0, start - _BEFORE) : start])):
                 continue
             if row.line_start and start not in starts and not _TURN.search(flat[max(0, start - 2) : start]):
                 continue
             last = start
-            yield Match(row.name, row.weight, row.role, start, found.end())
+            yield Match(row.name, row.weight, row.role, start, match.end())
     yield None
     yield from foreign_matches(flat, starts, trusted=trusted)
 
 
 def _without_quoted_attacks(text: str) -> str:
     """Return a text with spaces in the place of quotations near which words say that they show an attack."""
-    about = [found.start() for found in _about_attacks().finditer(text)]
+    about = [match.start() for match in _about_attacks().finditer(text)]
     if not about:
         return text
 
@@ -416,12 +416,12 @@ def _probed(sentences: list[str], weights: WeightsFor) -> Steps[tuple[float, Tie
     if near:
         chosen = near[:_MOST_EMBEDDED]
         made = yield from _embedded([sentences[place] for place in chosen])
-        found = None if made is None else weights(made.fingerprint)
-        if made is not None and found is not None and found.fingerprint:
+        probe = None if made is None else weights(made.fingerprint)
+        if made is not None and probe is not None and probe.fingerprint:
             tier = made.tier
             for place, vector in zip(chosen, made.vectors, strict=True):
-                values[place] = found.value(sentences[place], vector)
-    return certainty(values), tier, [one for one, value in zip(sentences, values, strict=True) if value > 0]
+                values[place] = probe.value(sentences[place], vector)
+    return certainty(values), tier, [sentence for sentence, value in zip(sentences, values, strict=True) if value > 0]
 
 
 def _embedded(texts: list[str]) -> Steps[TextVectors | None]:

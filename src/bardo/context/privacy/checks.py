@@ -159,8 +159,7 @@ def ip_address(text: str) -> bool:
 
 def mac_address(text: str) -> bool:
     """Whether it is the address of a device: neither all zeros nor the broadcast address."""
-    number = compact(text)
-    return set(number) not in ({"0"}, {"F"})
+    return set(compact(text)) not in ({"0"}, {"F"})
 
 
 def uuid(text: str) -> bool:
@@ -203,8 +202,7 @@ def au_tfn(text: str) -> bool:
 
 
 def br_cnpj(text: str) -> bool:
-    weights = (6, 5, 4, 3, 2, 9, 8, 7, 6, 5, 4, 3, 2)
-    return _br_digits(digits_of(text), weights)
+    return _br_digits(digits_of(text), (6, 5, 4, 3, 2, 9, 8, 7, 6, 5, 4, 3, 2))
 
 
 def br_cpf(text: str) -> bool:
@@ -307,8 +305,7 @@ def us_ssn(text: str) -> bool:
 
 
 def za_id(text: str) -> bool:
-    digits = digits_of(text)
-    return date_in(digits) and luhn(text)
+    return date_in(digits_of(text)) and luhn(text)
 
 
 def ch_ahv(text: str) -> bool:
@@ -401,8 +398,7 @@ def pl_pesel(text: str) -> bool:
 
 
 def se_company(text: str) -> bool:
-    digits = digits_of(text)
-    return digits[2] >= 2 and luhn(text)
+    return digits_of(text)[2] >= 2 and luhn(text)
 
 
 def se_person(text: str) -> bool:

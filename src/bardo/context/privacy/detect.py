@@ -54,10 +54,10 @@ def emails(text: str) -> Iterator[Found]:
             begin -= 1
         while begin < at and text[begin] in ".'`{|=/!#$%&*?^~+-":
             begin += 1
-        found = _DOMAIN.match(text, at + 1) if begin < at and text[at - 1] != "." else None
-        if found and not found.group().lower().endswith(_PICTURES):
-            yield begin, found.end(), 0.95
-        read = found.end() if found else at + 1
+        match = _DOMAIN.match(text, at + 1) if begin < at and text[at - 1] != "." else None
+        if match and not match.group().lower().endswith(_PICTURES):
+            yield begin, match.end(), 0.95
+        read = match.end() if match else at + 1
         at = text.find("@", read)
 
 
@@ -100,10 +100,10 @@ def ipv6(text: str) -> Iterator[Found]:
             begin -= 1
         if begin and (text[begin - 1].isalnum() or text[begin - 1] in "_:."):
             continue
-        found = _IPV6.match(text, begin)
-        if found and ip_address(re.sub(r"%[0-9A-Za-z_-]+", "", found.group())):
-            read = found.end()
-            yield begin, read, 0.1 if found.group().startswith("::") and read - begin == 2 else 0.6
+        match = _IPV6.match(text, begin)
+        if match and ip_address(re.sub(r"%[0-9A-Za-z_-]+", "", match.group())):
+            read = match.end()
+            yield begin, read, 0.1 if match.group().startswith("::") and read - begin == 2 else 0.6
 
 
 def mac_addresses(text: str) -> Iterator[Found]:
@@ -111,8 +111,8 @@ def mac_addresses(text: str) -> Iterator[Found]:
     read = 0
     for pair in matches_in_parts(_PAIR, text):
         start = pair.start() - 2
-        if start >= read and (found := _MAC.match(text, start)) and mac_address(found.group()):
-            read = found.end()
+        if start >= read and (match := _MAC.match(text, start)) and mac_address(match.group()):
+            read = match.end()
             if not (start and (text[start - 1].isalnum() or text[start - 1] in "_:-")):
                 yield start, read, 0.7
 
@@ -120,8 +120,8 @@ def mac_addresses(text: str) -> Iterator[Found]:
 def ibans(text: str) -> Iterator[Found]:
     """Yield account numbers of ISO 13616, in groups or not: country, length and kinds of characters as registered, and the check digits."""
     for beginning in matches_in_parts(_IBAN, text):
-        known = _iban_forms().get(beginning.group()[:2].upper())
-        whole = known.match(text, beginning.start()) if known else None
+        form = _iban_forms().get(beginning.group()[:2].upper())
+        whole = form.match(text, beginning.start()) if form else None
         if whole is None:
             continue
         number = compact(whole.group())
@@ -175,14 +175,14 @@ class ContextWords:
     def places(self, text: str) -> ContextPlaces:
         """Return where words stand in a text."""
         lower = _lower(text)
-        found = [*self._tokens(lower), *self._parts(lower)]
-        found.sort(key=lambda one: one[0])
-        return ContextPlaces(found)
+        words = [*self._tokens(lower), *self._parts(lower)]
+        words.sort(key=lambda word: word[0])
+        return ContextPlaces(words)
 
     def _tokens(self, lower: str) -> Iterator[tuple[int, int, set[str]]]:
-        known = self._by_token
+        by_token = self._by_token
         for token in _TOKEN.finditer(lower):
-            phrases = known.get(token.group()) or known.get(token.group().removesuffix("s"))
+            phrases = by_token.get(token.group()) or by_token.get(token.group().removesuffix("s"))
             for phrase, names in phrases.items() if phrases else ():
                 end = token.start() + len(phrase)
                 if lower.startswith(phrase, token.start()) and not lower[end : end + 2].removeprefix("s")[:1].isalnum():
@@ -212,7 +212,7 @@ class ContextPlaces:
         if (start, end) != self._last:
             first = bisect_left(self._starts, start - BEFORE)
             last = bisect_left(self._starts, end + AFTER)
-            around = (one for one in self._found[first:last] if one[1] <= start or one[0] >= end)
+            around = (word for word in self._found[first:last] if word[1] <= start or word[0] >= end)
             self._last, self._names = (start, end), frozenset(name for _, _, names in around for name in names)
         return self._names
 
@@ -358,8 +358,8 @@ def _international_plan(library: Any, code: int) -> _Plan | None:
     metadata = library.PhoneMetadata
     regions = library.COUNTRY_CODE_TO_REGION_CODE[code]
     plans = [
-        metadata.metadata_for_nongeo_region(code) if one == _NO_REGION else metadata.metadata_for_region(one)
-        for one in regions
+        metadata.metadata_for_nongeo_region(code) if region == _NO_REGION else metadata.metadata_for_region(region)
+        for region in regions
     ]
     # The library takes the prefix of the first country alone.
     first = plans[0]
@@ -490,12 +490,12 @@ class Detector:
                 continue
             if not pattern.check or CHECKS[pattern.check](text[start:end]):
                 search.add(entity, start, end, pattern.score)
-        found = (
+        spans = (
             search.found
             if self._allowed is None
-            else [one for one in search.found if not self._allowed(written[one.start : one.end])]
+            else [span for span in search.found if not self._allowed(written[span.start : span.end])]
         )
-        return sorted(found, key=lambda span: (span.start, -span.score, -span.end))
+        return sorted(spans, key=lambda span: (span.start, -span.score, -span.end))
 
 
 class _Search:
@@ -525,7 +525,7 @@ def in_usual_signs(text: str) -> str:
     """Return a text with digits of all scripts, full-width signs, dashes and spaces as ASCII has them. No place in it changes."""
     if text.isascii():
         return text
-    return changed_in_parts(lambda part: _UNUSUAL.sub(lambda found: _usual_sign(found[0]), part), text)
+    return changed_in_parts(lambda part: _UNUSUAL.sub(lambda sign: _usual_sign(sign[0]), part), text)
 
 
 # Digits, full-width signs, dashes, and spaces that are no line breaks.
@@ -552,13 +552,13 @@ def _tested(entity: PiiEntity, pattern: PiiPattern) -> tuple[PiiEntity, PiiPatte
 
 def resolved(spans: Sequence[Span]) -> list[Span]:
     """Return spans of which none overlaps another. They are ordered by place."""
-    kept: list[Span] = []
+    chosen: list[Span] = []
     for span in spans:
-        if not kept or span.start >= kept[-1].end:
-            kept.append(span)
-        elif (span.score, span.end - span.start) > (kept[-1].score, kept[-1].end - kept[-1].start):
-            kept[-1] = span
-    return kept
+        if not chosen or span.start >= chosen[-1].end:
+            chosen.append(span)
+        elif (span.score, span.end - span.start) > (chosen[-1].score, chosen[-1].end - chosen[-1].start):
+            chosen[-1] = span
+    return chosen
 
 
 @lru_cache(maxsize=1)

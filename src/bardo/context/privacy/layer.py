@@ -106,8 +106,8 @@ class RestoreStage:
         return (*before, *self._piece(place, text, kind, again))
 
     def _piece(self, place: _Place, text: str, kind: type[_Restorer], again: _Again) -> Sequence[Event]:
-        known = self._open.get(place)
-        restorer = kind(self._restoring) if known is None else known[0]
+        entry = self._open.get(place)
+        restorer = kind(self._restoring) if entry is None else entry[0]
         self._open[place] = restorer, again
         restored = restorer.feed(text)
         return (again(restored),) if restored or not text else ()
@@ -140,9 +140,9 @@ class RestoreStage:
         return self._begin(restored) if isinstance(restored, UnknownContent) else (restored,)
 
     def _close(self, place: _Place) -> Sequence[Event]:
-        known = self._open.pop(place, None)
-        rest = known[0].finish() if known else ""
-        return (known[1](rest),) if known and rest else ()
+        entry = self._open.pop(place, None)
+        rest = entry[0].finish() if entry else ""
+        return (entry[1](rest),) if entry and rest else ()
 
 
 _TAKE: dict[type, Callable[[RestoreStage, Any], Sequence[Event]]] = {
@@ -218,7 +218,7 @@ class TextChanger:
         if isinstance(block, ToolCallBlock):
             return _with(block, carried=carried, arguments=self.json(block.arguments))
         if isinstance(block, ReasoningBlock):
-            summary = tuple([self._change(one) for one in block.summary])
+            summary = tuple([self._change(text) for text in block.summary])
             return _with(block, carried=carried, text=self._change(block.text), summary=summary)
         return _with(block, carried=carried, text=self.text(block.text))
 
@@ -273,10 +273,10 @@ class TextChanger:
         if isinstance(value, str):
             return self._change(value)
         if isinstance(value, Mapping):
-            new = {key: one if key in OPAQUE_FIELDS else self.value(one) for key, one in value.items()}
-            return value if all(new[key] is one for key, one in value.items()) else new
+            new = {key: inner if key in OPAQUE_FIELDS else self.value(inner) for key, inner in value.items()}
+            return value if all(new[key] is inner for key, inner in value.items()) else new
         if isinstance(value, list):
-            items = [self.value(one) for one in value]
+            items = [self.value(item) for item in value]
             return value if _same(items, value) else items
         return value
 
@@ -296,7 +296,7 @@ def _plain(match: re.Match[str]) -> str:
 
 
 def _same(new: Any, old: Any) -> bool:
-    return all(one is other for one, other in zip(new, old, strict=True))
+    return all(item is other for item, other in zip(new, old, strict=True))
 
 
 Struct = TypeVar("Struct", bound=msgspec.Struct)
@@ -332,8 +332,8 @@ class MaskedReply:
     @classmethod
     def of_kept(cls, state: bytes) -> MaskedReply:
         """Return what `state` was made from. Raises msgspec.DecodeError for anything else."""
-        found = msgspec.msgpack.decode(state, type=_PendingPlaceholders)
-        return cls(Placeholders.of_kept(found.values), typed=found.typed)
+        pending = msgspec.msgpack.decode(state, type=_PendingPlaceholders)
+        return cls(Placeholders.of_kept(pending.values), typed=pending.typed)
 
     def kept(self) -> bytes:
         """Return what a reply that comes later needs, with all values: it is kept where the request itself is, and as long."""
@@ -422,7 +422,9 @@ class PrivacyLayer:
     def _counted(self, request: Request, texts: Sequence[str], detected: Found, skipped: Counter[str]) -> Passed:
         """Return the request as it is. Raises InvalidRequest where it holds what it must not."""
         values = {
-            text[one.start : one.end]: one.entity for text, spans in zip(texts, detected, strict=True) for one in spans
+            text[span.start : span.end]: span.entity
+            for text, spans in zip(texts, detected, strict=True)
+            for span in spans
         }
         counts = _counts(values)
         if counts and self._mode == "block":

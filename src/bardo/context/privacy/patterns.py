@@ -33,14 +33,14 @@ def matches_in_parts(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[s
         check_time()
         end = place + PART
         stop = min(len(text), end + MARGIN)
-        for found in pattern.finditer(text, place, stop):
-            if found.start() >= end:
+        for candidate in pattern.finditer(text, place, stop):
+            if candidate.start() >= end:
                 break
-            match = found if found.end() < stop or stop == len(text) else pattern.match(text, found.start())
+            match = candidate if candidate.end() < stop or stop == len(text) else pattern.match(text, candidate.start())
             assert match is not None  # It matches the beginning of what stands there.
             yield match
             place = match.end()
-            if match is not found:
+            if match is not candidate:
                 break
         place = max(place, end)
 
@@ -111,27 +111,27 @@ class FirstSigns:
             beginnings = _beginnings(expression)
             if beginnings is None:
                 self._anywhere.append(place)
-            for one in beginnings or ():
-                self._by_beginning.setdefault(one, []).append(place)
+            for beginning in beginnings or ():
+                self._by_beginning.setdefault(beginning, []).append(place)
 
     def possible(self, kinds: str) -> tuple[int, ...]:
         """Return the places of the patterns that may match where characters of these kinds stand, `LENGTH` or the last of a text."""
-        found = set(self._anywhere)
+        places = set(self._anywhere)
         for length in range(1, len(kinds) + 1):
             # No word goes on behind a match. One that is longer than what is known of it has all of it.
             if length == LENGTH or length == len(kinds) or kinds[length] not in _IN_WORD:
-                found.update(self._by_beginning.get(kinds[:length], ()))
-        return tuple(sorted(found))
+                places.update(self._by_beginning.get(kinds[:length], ()))
+        return tuple(sorted(places))
 
 
 @lru_cache(maxsize=4096)
 def _beginnings(expression: str) -> frozenset[str] | None:
     """Return what the first characters of matches are, or None if that is not known."""
     try:
-        found = _followed(frozenset({""}), _PARSER.parse(expression, re.ASCII | re.IGNORECASE), {})
+        beginnings = _followed(frozenset({""}), _PARSER.parse(expression, re.ASCII | re.IGNORECASE), {})
     except _AnyBeginning:
         return None
-    return None if "" in found else found
+    return None if "" in beginnings else beginnings
 
 
 def _followed(begun: frozenset[str], parts: Iterable[tuple[Any, Any]], groups: dict[int, Any]) -> frozenset[str]:
@@ -152,7 +152,7 @@ def _followed(begun: frozenset[str], parts: Iterable[tuple[Any, Any]], groups: d
             case "GROUPREF" if argument in groups:
                 begun = _followed(begun, groups[argument], groups)
             case "BRANCH":
-                begun = frozenset().union(*[_followed(begun, one, groups) for one in argument[1]])
+                begun = frozenset().union(*[_followed(begun, choice, groups) for choice in argument[1]])
             case "MAX_REPEAT" | "MIN_REPEAT":
                 begun = _repeated(begun, argument, groups)
             case _:
@@ -164,21 +164,24 @@ def _followed(begun: frozenset[str], parts: Iterable[tuple[Any, Any]], groups: d
 
 def _repeated(begun: frozenset[str], repeat: tuple[int, int, Any], groups: dict[int, Any]) -> frozenset[str]:
     least, most, part = repeat
-    found: set[str] = set()
+    beginnings: set[str] = set()
     for count in range(min(most, LENGTH) + 1):
         if count >= min(least, LENGTH):
-            found |= begun
+            beginnings |= begun
         following = _followed(begun, part, groups)
         if following == begun:
             # All of them are as long as is looked at.
-            return frozenset(found | begun)
+            return frozenset(beginnings | begun)
         begun = following
-    return frozenset(found)
+    return frozenset(beginnings)
 
 
 def _extended(begun: frozenset[str], kinds: Iterable[str]) -> frozenset[str]:
-    open_ones = [one for one in begun if len(one) < LENGTH]
-    return frozenset({one for one in begun if len(one) == LENGTH} | {one + kind for one in open_ones for kind in kinds})
+    open_ones = [prefix for prefix in begun if len(prefix) < LENGTH]
+    return frozenset(
+        {prefix for prefix in begun if len(prefix) == LENGTH}
+        | {prefix + kind for prefix in open_ones for kind in kinds}
+    )
 
 
 def _kinds_in(parts: Iterable[tuple[Any, Any]]) -> set[str]:
@@ -252,8 +255,8 @@ class PatternTable:
                 self._groups[part] = _Group([self._rows[place] for place in part])
         if len(self._by_kinds) >= _MOST_KINDS:
             self._by_kinds.clear()
-        self._by_kinds[kinds] = found = tuple([self._groups[part] for part in parts])
-        return found
+        self._by_kinds[kinds] = groups = tuple([self._groups[part] for part in parts])
+        return groups
 
 
 class AnywherePatterns:
@@ -289,9 +292,9 @@ class _Group:
 
     def all(self, text: str, start: int) -> Iterator[tuple[int, PiiEntity, PiiPattern]]:
         """Yield the patterns that fit at a place, with where they end."""
-        found = self._each(text, start)
-        assert found is not None  # Each part of the expression may be empty.
-        spans = found.regs
+        match = self._each(text, start)
+        assert match is not None  # Each part of the expression may be empty.
+        spans = match.regs
         for group, row in self._rows:
             end = spans[group][1]
             if end > start:
@@ -386,4 +389,4 @@ def _groups_and_notice(expression: str) -> tuple[int, str]:
     with warnings.catch_warnings(record=True) as noticed:
         warnings.simplefilter("always")
         groups = re.compile(expression, _FLAGS).groups
-    return groups, "; ".join(str(one.message) for one in noticed)
+    return groups, "; ".join(str(warning.message) for warning in noticed)

@@ -47,10 +47,10 @@ class Placeholders:
 
     def avoid(self, text: str, labels: Iterable[str]) -> None:
         """Pass over the numbers that a text of the client uses with one of these words, also within a word: what is beside it may go."""
-        known = set(labels)
+        known_labels = set(labels)
         for placeholder in _CLIENT_WORDS.finditer(text):
             word, digits = placeholder.group(1).upper(), placeholder.group(2)
-            for label in known.intersection(word[start:] for start in range(len(word) - 1)):
+            for label in known_labels.intersection(word[start:] for start in range(len(word) - 1)):
                 self._used.update((label, int(digits[:length])) for length in range(1, len(digits) + 1))
 
     def take(self, value: str, label: str, *, in_word: bool = False) -> None:
@@ -193,8 +193,8 @@ class RestorePlan:
         if isinstance(value, str):
             return self.whole(value)
         if isinstance(value, dict):
-            return {self.whole(key): self.in_value(one) for key, one in value.items()}
-        return [self.in_value(one) for one in value] if isinstance(value, list) else value
+            return {self.whole(key): self.in_value(inner) for key, inner in value.items()}
+        return [self.in_value(item) for item in value] if isinstance(value, list) else value
 
     def _or_as_it_is(self, placeholder: str) -> str:
         value = self.value_of(placeholder)

@@ -50,17 +50,17 @@ Found = Sequence[Sequence[Span]]
 
 def find_values(texts: Sequence[str], found: Found) -> Generator[FindPersonalData, Found, DetectedValues]:
     """Return the values of some texts, of which `found` shows without a second look. Raises InvalidRequest where they do not end."""
-    known, by_text = KnownValues(), [_values(text, spans) for text, spans in zip(texts, found, strict=True)]
+    repeated, by_text = KnownValues(), [_values(text, spans) for text, spans in zip(texts, found, strict=True)]
     for _ in range(_MOST_ROUNDS):
         for values in by_text:
-            for one in values:
-                known.add(one.value, in_word=one.in_word)
-        if len(known) > MOST_VALUES:
+            for value in values:
+                repeated.add(value.value, in_word=value.in_word)
+        if len(repeated) > MOST_VALUES:
             raise InvalidRequest(
                 f"the request holds more than {MOST_VALUES:,} different personal values, too many to mask",
                 hint="send it in parts",
             )
-        pieces = {text: known.pieces(text) for text in texts} if known else {}
+        pieces = {text: repeated.pieces(text) for text in texts} if repeated else {}
         glued = [
             (place, holes)
             for place, text in enumerate(texts)
@@ -69,7 +69,7 @@ def find_values(texts: Sequence[str], found: Found) -> Generator[FindPersonalDat
         if not glued:
             return DetectedValues([value for values in by_text for value in values], pieces)
         more = yield FindPersonalData(tuple(holes for _, holes in glued))
-        shown = [(place, _shown(holes, spans, known)) for (place, holes), spans in zip(glued, more, strict=True)]
+        shown = [(place, _shown(holes, spans, repeated)) for (place, holes), spans in zip(glued, more, strict=True)]
         if not any(values for _, values in shown):
             return DetectedValues([value for values in by_text for value in values], pieces)
         for place, values in shown:
@@ -89,6 +89,6 @@ def _values(text: str, spans: Sequence[Span]) -> list[DetectedValue]:
 
 def _shown(holes: str, spans: Sequence[Span], known: KnownValues) -> list[DetectedValue]:
     """Return what shows in a text without its values. A value that is known, and stands there yet, is masked in words too."""
-    found = [one for one in _values(holes, spans) if HOLE not in one.value]
-    repeated = [one._replace(in_word=True) for one in found if one.value in known]
-    return [*repeated, *(one for one in found if one.value not in known)]
+    searched = [value for value in _values(holes, spans) if HOLE not in value.value]
+    repeated = [value._replace(in_word=True) for value in searched if value.value in known]
+    return [*repeated, *(value for value in searched if value.value not in known)]

@@ -48,7 +48,7 @@ def warm_prefix(facts: LayerFacts, sent_tokens: int, sent_at: float, cache_secon
     """
     lately = sent_tokens if facts.now - sent_at < cache_seconds else 0
     warm = max(lately, facts.targets[0].warm_tokens) if facts.targets else lately
-    changed = [found.tokens for found in facts.found.values() if isinstance(found, FirstChange)]
+    changed = [change.tokens for change in facts.found.values() if isinstance(change, FirstChange)]
     return WarmPrefix(
         tokens=min([warm, *changed]), read_share=_read_share(facts.targets[0]) if facts.targets else ASSUMED_READ_SHARE
     )
@@ -77,7 +77,7 @@ def first_worth_making(edits: Sequence[Edit], warm: WarmPrefix, turns: int) -> i
 
     `edits` stand in the order of the prompt. `turns` is how many calls with this prompt are expected, this one among them.
     """
-    best, found = 0.0, len(edits)
+    best, place_of_best = 0.0, len(edits)
     saving, saved_in_cache = 0.0, 0
     for place in reversed(range(len(edits))):
         edit = edits[place]
@@ -90,5 +90,5 @@ def first_worth_making(edits: Sequence[Edit], warm: WarmPrefix, turns: int) -> i
             saving += edit.saved * (1 + warm.read_share * (turns - 1))
             net = saving
         if net > best:
-            best, found = net, place
-    return found
+            best, place_of_best = net, place
+    return place_of_best

@@ -79,9 +79,11 @@ def transcript(messages: Sequence[Message], earlier: str, most_characters: int) 
 def summary_by_rules(messages: Sequence[Message], earlier: str, tokens: int) -> str:
     """Return what can be said of a conversation without a model: prompts, last answers, tools that were called and their last calls."""
     most = tokens * _CHARACTERS_PER_TOKEN_SUMMARY
-    asked = [f"- {cut_middle(one.paragraphs, _PROMPT)}" for one in messages if is_prompt(one) and one.paragraphs]
+    asked = [f"- {cut_middle(turn.paragraphs, _PROMPT)}" for turn in messages if is_prompt(turn) and turn.paragraphs]
     replies = [
-        f"- {cut_middle(one.text.strip(), _ANSWER)}" for one in messages if one.role == "assistant" and one.text.strip()
+        f"- {cut_middle(turn.text.strip(), _ANSWER)}"
+        for turn in messages
+        if turn.role == "assistant" and turn.text.strip()
     ]
     calls = [block for message in messages for block in message.blocks if isinstance(block, ToolCallBlock)]
     counts = Counter(call.name for call in calls)
@@ -201,9 +203,9 @@ def _recall(facts: LayerFacts) -> Generator[Effect, Any, tuple[Summary, ...]]:
 
 def _newest_summary(summaries: Sequence[Summary], messages: Sequence[Message]) -> Summary | None:
     """Return the newest summary of the beginning of these messages, or None if there is none."""
-    for one in reversed(summaries):
-        if one.messages < len(messages) and _digest(messages[: one.messages]) == one.digest:
-            return one
+    for summary in reversed(summaries):
+        if summary.messages < len(messages) and _digest(messages[: summary.messages]) == summary.digest:
+            return summary
     return None
 
 
@@ -293,10 +295,10 @@ def _with_summary(request: Request, summary: Summary) -> Request:
     left = request.messages[: summary.messages]
     system = [message for message in left if message.role == "system"]
     newest = last_prompt(request.messages)
-    kept = newest if newest < summary.messages else summary.prompt
+    first_kept = newest if newest < summary.messages else summary.prompt
     kept_blocks: tuple[Block, ...] = ()
-    if 0 <= kept < len(left):
-        kept_blocks = tuple(block for block in left[kept].blocks if not isinstance(block, ToolResultBlock))
+    if 0 <= first_kept < len(left):
+        kept_blocks = tuple(block for block in left[first_kept].blocks if not isinstance(block, ToolResultBlock))
     count = len(left) - len(system)
     first = TextBlock(f"{_HEADING.format(count)}\n{summary.text}")
     messages = (*system, Message(role="user", blocks=(first, *kept_blocks)), *request.messages[summary.messages :])
@@ -307,9 +309,9 @@ def _asked_of_provider(request: Request, facts: LayerFacts, settings: CompressSe
     """Return the request with the fields by which its provider shortens it, or None if a target has none, or speaks another dialect."""
     if not facts.targets or any(target.dialect != request.dialect for target in facts.targets):
         return None
-    rows = [provider_compaction(one.row, one.dialect, one.model, request.headers) for one in facts.targets]
+    rows = [provider_compaction(target.row, target.dialect, target.model, request.headers) for target in facts.targets]
     row = rows[0]
-    if row is None or any(one != row for one in rows) or row.unless in request.extra:
+    if row is None or any(other != row for other in rows) or row.unless in request.extra:
         return None
     extra = merge_fields(request.extra, row.filled(limit, settings.keep_turns))
     return changed(request, extra=extra, headers=_headers(request.headers, row.headers))
@@ -319,7 +321,7 @@ def _headers(held: dict[str, str], asked: dict[str, str]) -> dict[str, str]:
     """Return headers with further values in lists: betas are one header with a comma between them."""
     headers = dict(held)
     for name, value in asked.items():
-        named = [one.strip() for one in headers.get(name, "").split(",") if one.strip()]
+        named = [name.strip() for name in headers.get(name, "").split(",") if name.strip()]
         headers[name] = ",".join(dict.fromkeys((*named, value)))
     return headers
 
@@ -345,17 +347,17 @@ class Compress:
         if not self._settings.compact:
             return (yield from self._editing.steps(request, facts))
         before = facts.count_tokens(request, facts.targets[0] if facts.targets else None)
-        kept = yield from recall_session(self.name, facts)
-        done = yield from compacted(request, facts, self._settings, (kept.sent_tokens, kept.sent_at))
+        session = yield from recall_session(self.name, facts)
+        done = yield from compacted(request, facts, self._settings, (session.sent_tokens, session.sent_at))
         passed = yield from self._editing.steps(done.request, facts)
         receipt = passed.receipt
         did = "; ".join(filter(None, (done.did, receipt.did)))
-        found = passed.found if done.changed_from is None else done.changed_from
+        changed_from = passed.found if done.changed_from is None else done.changed_from
         again = msgspec.structs.replace(receipt, did=did, saw={**receipt.saw, **done.saw}, tokens_before=before)
         degraded = passed.degraded
         if done.did:
             degraded = (Degradation("messages", asked=f"{before} tokens", why=done.did), *degraded)
-        return msgspec.structs.replace(passed, receipt=again, degraded=degraded, found=found)
+        return msgspec.structs.replace(passed, receipt=again, degraded=degraded, found=changed_from)
 
 
 class _Compress(Editor):
@@ -369,13 +371,13 @@ class _Compress(Editor):
     def proposals(self, parts: Sequence[Part], request: Request, vectors: Vectors) -> list[Proposal]:
         """Propose each long text. The recipe holds the length, so that another setting does not change what was sent."""
         recipe = f"{_CUT}{self.settings.longest * _CHARACTERS_PER_TOKEN}"
-        found = [
+        proposals = [
             Proposal(part=part, recipe=_OUT, saved=part.tokens - 10)
             if part.kind == "picture"
             else Proposal(part=part, recipe=recipe, saved=part.tokens - self.settings.longest)
             for part in parts
         ]
-        return [one for one in found if one.saved > 0]
+        return [proposal for proposal in proposals if proposal.saved > 0]
 
     def apply(self, part: Part, recipe: str) -> str:
         """Return a text without padding and encoded data, and of at most the length that the recipe names, beside its mark."""

@@ -93,34 +93,34 @@ class Editing:
         """Shorten what was shortened before, and more where that pays. The last turns stay as they are."""
         settings, editor = self._editor.settings, self._editor
         until = kept_from(request.messages, settings.keep_turns)
-        kept = yield from recall_session(self.name, facts)
+        session = yield from recall_session(self.name, facts)
         if not until:
             # What is sent now may be in the provider's cache when it is old enough to be shortened.
-            yield from keep_session(self.name, facts, Session(kept.recipes, _tokens(request), facts.now))
+            yield from keep_session(self.name, facts, Session(session.recipes, _tokens(request), facts.now))
             return self._unchanged(request, {"turns": "fewer than are kept"})
         texts, changed_from = _Texts(editor), None
         parts = _editable(request, editor, until)
-        recipes = {part.key: kept.recipes[part.key] for part in parts if part.key in kept.recipes}
+        recipes = {part.key: session.recipes[part.key] for part in parts if part.key in session.recipes}
         target = facts.targets[0] if facts.targets else None
         before = facts.count_tokens(request, target)
         saw: dict[str, Any] = {"texts": len(parts), "kept_edits": len(recipes)}
         if before <= trigger(settings, facts):
             saw["below"] = trigger(settings, facts)
-        elif any(is_bound(one.model) for one in facts.targets):
+        elif any(is_bound(target.model) for target in facts.targets):
             saw["bound"] = "the model's thinking is valid only behind the same prompt"
         else:
             fresh = [part for part in parts if part.key not in recipes]
             yield Pause()
             vectors = yield from _vectors(editor.texts_to_embed(fresh, request))
             proposed = editor.proposals(fresh, request, vectors)
-            chosen, changed_from = self._choose(proposed, texts.saved(parts, recipes), kept, request, facts, before)
+            chosen, changed_from = self._choose(proposed, texts.saved(parts, recipes), session, request, facts, before)
             saw |= {"could": len(proposed), "new_edits": len(chosen)}
-            recipes |= {one.part.key: one.recipe for one in chosen}
+            recipes |= {proposal.part.key: proposal.recipe for proposal in chosen}
             yield Pause()
         edited = [(part, texts.of(part, recipes[part.key])) for part in parts if part.key in recipes]
         passed = self._apply(request, edited, facts, before, saw)
         # What another conversation with the same beginning has decided is kept too.
-        recipes = dict(list((kept.recipes | recipes).items())[-_MOST_RECIPES:])
+        recipes = dict(list((session.recipes | recipes).items())[-_MOST_RECIPES:])
         yield from keep_session(self.name, facts, Session(recipes, _tokens(passed.request), facts.now))
         return msgspec.structs.replace(passed, found=changed_from)
 
@@ -139,7 +139,7 @@ class Editing:
         """
         settings = self._editor.settings
         warm = warm_prefix(facts, kept.sent_tokens, kept.sent_at, settings.cache_seconds)
-        edits = behind([Edit(before=one.part.before, saved=one.saved) for one in proposed], made)
+        edits = behind([Edit(before=proposal.part.before, saved=proposal.saved) for proposal in proposed], made)
         turns = settings.remaining_turns or turns_so_far(request.messages)
         first = 0 if exceeds(tokens, request, facts) else first_worth_making(edits, warm, turns)
         return proposed[first : first + _MOST_RECIPES], FirstChange(edits[first].before) if edits[first:] else None
@@ -261,7 +261,7 @@ def compact_json(text: str) -> str:
     bare = text.strip()
     if not bare or bare[0] not in "{[" or len(bare) > _MOST_JSON or _decoded(bare) is None:
         return ""
-    return _JSON_PIECE.sub(lambda found: found.group() if found.group()[0] == '"' else "", bare)
+    return _JSON_PIECE.sub(lambda piece: piece.group() if piece.group()[0] == '"' else "", bare)
 
 
 def comma_separated(text: str) -> str:
@@ -288,7 +288,7 @@ def without_blobs(text: str) -> str:
     """Return a text with each long run of base64 replaced by a mark that says how long it was."""
     if max(map(len, text.split()), default=0) < _LEAST_BLOB:
         return text
-    return _BLOB.sub(lambda found: f"[{len(found.group())} characters of encoded data left out]", text)
+    return _BLOB.sub(lambda blob: f"[{len(blob.group())} characters of encoded data left out]", text)
 
 
 def cut_middle(text: str, longest: int, *, gone: int = 0) -> str:
@@ -299,15 +299,15 @@ def cut_middle(text: str, longest: int, *, gone: int = 0) -> str:
     if len(text) <= longest:
         return text
     head, tail = int(longest * _HEAD_SHARE), longest - int(longest * _HEAD_SHARE)
-    found = text.rfind("\n", head - head // 4, head)
-    end = head if found < 0 else found
+    line_end = text.rfind("\n", head - head // 4, head)
+    end = head if line_end < 0 else line_end
     begin = _line_begin(text, len(text) - tail)
     return f"{text[:end]}\n[... {begin - end + gone} characters left out ...]\n{text[begin:]}"
 
 
 def _line_begin(text: str, place: int) -> int:
-    found = text.find("\n", place, place + (len(text) - place) // 4)
-    return place if found < 0 else found + 1
+    line_end = text.find("\n", place, place + (len(text) - place) // 4)
+    return place if line_end < 0 else line_end + 1
 
 
 def _trimmed(text: str) -> str:

@@ -46,9 +46,9 @@ class Reorder:
 
     def steps(self, request: Request, facts: LayerFacts) -> LayerSteps:
         """Put what stays the same first. A conversation whose thinking is bound to its prompt, and whose order is not known, stays."""
-        kept = yield from _recall(facts)
+        names = yield from _recall(facts)
         begun = any(message.role == "assistant" for message in request.messages)
-        if begun and kept is None and any(is_bound(target.model) for target in facts.targets):
+        if begun and names is None and any(is_bound(target.model) for target in facts.targets):
             return self._passed(
                 request, request, [], {"bound": "the model's thinking is valid only behind the same prompt"}
             )
@@ -58,8 +58,8 @@ class Reorder:
             messages = _with_stable_system(messages, did)
         if self._settings.documents:
             messages = _with_documents_first(messages, self._settings.least_document, did)
-        tools = _in_order(request.tools, kept.tools if kept else (), did) if self._settings.tools else request.tools
-        if facts.session and not facts.dry and tools and (kept is None or kept.tools != _names(tools)):
+        tools = _in_order(request.tools, names.tools if names else (), did) if self._settings.tools else request.tools
+        if facts.session and not facts.dry and tools and (names is None or names.tools != _names(tools)):
             yield StoreForSession(REORDER, facts.session, msgspec.msgpack.encode(_Order(_names(tools))))
         after = changed(request, messages=messages, tools=tools) if did else request
         return self._passed(request, after, did, {"tools": len(tools), "messages": len(messages)})
@@ -85,11 +85,11 @@ def _with_stable_system(messages: tuple[Message, ...], did: list[str]) -> tuple[
     blocks = [block for message in system for block in message.blocks]
     if len(blocks) < 2 or any(message.carried is not None for message in system) or not all(map(_may_move, blocks)):
         return messages
-    found = [volatile_part(block.text) if isinstance(block, TextBlock) else "" for block in blocks]
-    order = sorted(range(len(blocks)), key=lambda place: bool(found[place]))
+    volatile = [volatile_part(block.text) if isinstance(block, TextBlock) else "" for block in blocks]
+    order = sorted(range(len(blocks)), key=lambda place: bool(volatile[place]))
     if order == list(range(len(blocks))):
         return messages
-    listed = " or ".join(dict.fromkeys(filter(None, found)))
+    listed = " or ".join(dict.fromkeys(filter(None, volatile)))
     did.append(f"parts of the system prompt with {listed} were put behind the others")
     moved = iter([blocks[place] for place in order])
     again = tuple(
@@ -106,14 +106,13 @@ def _with_documents_first(messages: tuple[Message, ...], least: int, did: list[s
     message = messages[place]
     if not all(_may_move(block) for block in message.blocks):
         return messages
-    documents = [one for one in message.blocks if isinstance(one, DocumentBlock) and block_tokens(one) >= least]
-    others = [one for one in message.blocks if not any(one is document for document in documents)]
+    documents = [block for block in message.blocks if isinstance(block, DocumentBlock) and block_tokens(block) >= least]
+    others = [block for block in message.blocks if not any(block is document for document in documents)]
     blocks = (*documents, *others)
-    if all(one is other for one, other in zip(blocks, message.blocks, strict=True)):
+    if all(block is other for block, other in zip(blocks, message.blocks, strict=True)):
         return messages
     did.append(f"{len(documents)} documents were put before the words of the user")
-    again = msgspec.structs.replace(message, blocks=blocks)
-    return (*messages[:place], again, *messages[place + 1 :])
+    return (*messages[:place], msgspec.structs.replace(message, blocks=blocks), *messages[place + 1 :])
 
 
 def _in_order(tools: tuple[Tool, ...], kept: Sequence[str], did: list[str]) -> tuple[Tool, ...]:
@@ -122,8 +121,8 @@ def _in_order(tools: tuple[Tool, ...], kept: Sequence[str], did: list[str]) -> t
     if len(by_name) != len(tools) or any(_is_marked(tool.carried) for tool in tools):
         return tools
     names = [name for name in kept if name in by_name]
-    known = set(names)
-    ordered = tuple(by_name[name] for name in (*names, *(one.name for one in tools if one.name not in known)))
+    named = set(names)
+    ordered = tuple(by_name[name] for name in (*names, *(tool.name for tool in tools if tool.name not in named)))
     if ordered == tools:
         return tools
     did.append("the tools were put in the order that they had first in this session")
@@ -162,11 +161,11 @@ class Constraints:
     def steps(self, request: Request, facts: LayerFacts) -> LayerSteps:
         """Add the rules behind what the user said last, where enough was said since they were added last."""
         lines = tuple(self._lines(facts))
-        kept = yield from recall_session(CONSTRAINTS, facts)
+        session = yield from recall_session(CONSTRAINTS, facts)
         target = facts.targets[0] if facts.targets else None
         before = facts.count_tokens(request, target)
-        saw: dict[str, Any] = {"rules": len(lines), "added_before": len(kept.recipes)}
-        messages, added, since = _with_kept(request.messages, kept.recipes)
+        saw: dict[str, Any] = {"rules": len(lines), "added_before": len(session.recipes)}
+        messages, added, since = _with_kept(request.messages, session.recipes)
         if (
             lines
             and before > self._settings.above_tokens
@@ -242,5 +241,4 @@ def _with_text(message: Message, text: str) -> Message:
 
 
 def _key(message: Message, place: int) -> str:
-    raw = msgspec.msgpack.encode((place, message.blocks), enc_hook=repr)
-    return blake2b(raw, digest_size=12).hexdigest()
+    return blake2b(msgspec.msgpack.encode((place, message.blocks), enc_hook=repr), digest_size=12).hexdigest()

@@ -44,7 +44,7 @@ def parts_of(
     messages: Sequence[Message], *, least_characters: int, until: int, kinds: Container[PartKind] = TEXTS
 ) -> list[Part]:
     """Return the parts of some kinds in the messages before the place `until`, in order: pictures, and texts of at least some length."""
-    found: list[Part] = []
+    parts: list[Part] = []
     counts: dict[str, int] = {}
     names = _tool_names(messages[:until])
     before = 0
@@ -55,7 +55,7 @@ def parts_of(
                 if kind in kinds and (kind == "picture" or len(text) >= least_characters):
                     digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
                     counts[digest] = counts.get(digest, 0) + 1
-                    found.append(
+                    parts.append(
                         Part(
                             message=place,
                             block=number,
@@ -69,7 +69,7 @@ def parts_of(
                         )
                     )
             before += block_tokens(block)
-    return found
+    return parts
 
 
 def message_tokens(message: Message) -> int:

@@ -44,24 +44,23 @@ class _Dedup(Editor):
     def proposals(self, parts: Sequence[Part], request: Request, vectors: Vectors) -> list[Proposal]:
         """Propose each text that an earlier one repeats, whole or in long runs of lines."""
         seen = _KeptLines(self.settings.least_lines)
-        found: list[Proposal] = []
+        proposals: list[Proposal] = []
         for part in parts:
             if _MARK in part.text:
                 continue
             recipe = seen.recipe(part)
             saved = part.tokens - estimate_tokens(self.apply(part, recipe)) if recipe else 0
             if saved > 0:
-                found.append(Proposal(part=part, recipe=recipe, saved=saved))
+                proposals.append(Proposal(part=part, recipe=recipe, saved=saved))
             else:
                 seen.add(part)
-        return found
+        return proposals
 
     def apply(self, part: Part, recipe: str) -> str:
         """Return the reference, or the text with a reference in place of each run that the recipe names."""
         if recipe.startswith(_WHOLE):
             return f"{_MARK} text as in {recipe.removeprefix(_WHOLE)} above]"
-        lines = part.text.split("\n")
-        return "\n".join(_with_references(lines, recipe.removeprefix(_LINES)))
+        return "\n".join(_with_references(part.text.split("\n"), recipe.removeprefix(_LINES)))
 
     def describe(self, parts: Sequence[Part]) -> str:
         """Return how many texts were replaced."""
@@ -142,13 +141,12 @@ class _Format(Editor):
 
     def proposals(self, parts: Sequence[Part], request: Request, vectors: Vectors) -> list[Proposal]:
         """Propose each result of a tool that has a shorter form. What a user wrote is left alone: its space may be meant."""
-        found = [self._proposal(part) for part in parts if part.kind == "result"]
-        return [one for one in found if one.saved > 0]
+        proposals = [self._proposal(part) for part in parts if part.kind == "result"]
+        return [proposal for proposal in proposals if proposal.saved > 0]
 
     def apply(self, part: Part, recipe: str) -> str:
         """Return the text in the form that the recipe names."""
-        table = comma_separated(part.text) if recipe == "csv" else ""
-        return table or without_padding(part.text)
+        return (comma_separated(part.text) if recipe == "csv" else "") or without_padding(part.text)
 
     def describe(self, parts: Sequence[Part]) -> str:
         """Return how many results were written shorter."""
@@ -191,9 +189,9 @@ def bm25(question: str, passages: Sequence[str]) -> list[float]:
 
 def words_of(text: str) -> list[str]:
     """Return the words of a text in small letters, cut to their beginning; identifiers are taken apart (`read_file`, `readFile`)."""
-    found = _WORD.findall(text)
-    words = [word.lower()[:_STEM] for word in found]
-    mixed = [word for word in found if not (word.islower() or word.istitle() or word.isupper())]
+    words_found = _WORD.findall(text)
+    words = [word.lower()[:_STEM] for word in words_found]
+    mixed = [word for word in words_found if not (word.islower() or word.istitle() or word.isupper())]
     words += [inner.lower()[:_STEM] for word in mixed for inner in _CAMEL.findall(word)]
     return words
 
@@ -209,7 +207,7 @@ def by_rank(scores: Sequence[float]) -> list[int]:
 
 def fused(first: Sequence[float], second: Sequence[float]) -> list[float]:
     """Return one score of two by reciprocal rank fusion with its usual constant of 60 (Cormack and others, SIGIR 2009)."""
-    return [1 / (60 + one) + 1 / (60 + other) for one, other in zip(by_rank(first), by_rank(second), strict=True)]
+    return [1 / (60 + rank) + 1 / (60 + other) for rank, other in zip(by_rank(first), by_rank(second), strict=True)]
 
 
 _PASSAGE = 800
@@ -242,7 +240,7 @@ class _Relevance(Editor):
     def proposals(self, parts: Sequence[Part], request: Request, vectors: Vectors) -> list[Proposal]:
         """Propose each long text. Nothing is proposed where no question was asked, or a text has nothing of it."""
         question = _question(request)
-        found: list[Proposal] = []
+        proposals: list[Proposal] = []
         begin = 1
         for part in parts if question else ():
             if _LEFT_OUT in part.text:
@@ -264,8 +262,8 @@ class _Relevance(Editor):
             recipe = ",".join(f"{begin}-{end}" for begin, end in spans)
             saved = part.tokens - estimate_tokens(self.apply(part, recipe))
             if saved > 0:
-                found.append(Proposal(part=part, recipe=recipe, saved=saved))
-        return found
+                proposals.append(Proposal(part=part, recipe=recipe, saved=saved))
+        return proposals
 
     def apply(self, part: Part, recipe: str) -> str:
         """Return the passages that the recipe names, with a mark in each place where some are left out."""
@@ -304,8 +302,8 @@ def passages_of(text: str) -> list[str]:
     while begin < len(text):
         end = min(len(text), begin + _PASSAGE)
         if end < len(text):
-            found = text.rfind("\n", begin + _PASSAGE // 2, end)
-            end = end if found < 0 else found + 1
+            line_end = text.rfind("\n", begin + _PASSAGE // 2, end)
+            end = end if line_end < 0 else line_end + 1
         passages.append(text[begin:end])
         begin = end
     return passages
@@ -317,4 +315,4 @@ def _question(request: Request) -> str:
 
 
 def _likeness(question: Sequence[float], passages: Sequence[Sequence[float]]) -> list[float]:
-    return [sum(one * other for one, other in zip(question, passage, strict=True)) for passage in passages]
+    return [sum(number * other for number, other in zip(question, passage, strict=True)) for passage in passages]

@@ -188,14 +188,13 @@ class ToolFunctions:
         return OwnResult(events=events, for_client=True)
 
     def _unknown(self, name: str) -> str:
-        like = [known for known in self._tools if known.lower() == name.lower()]
+        like = [own for own in self._tools if own.lower() == name.lower()]
         near = f"; did you mean {like[0]}?" if like else "; search for it"
         return f"there is no tool {name[:100]!r}{near}"
 
     def _result(self, call: OwnCall, fields: Mapping[str, Any]) -> OwnResult:
         content = (TextBlock(msgspec.json.encode(fields).decode()),)
-        failed = "error" in fields
-        return OwnResult(ToolResultBlock(call_id=call.id, name=call.name, content=content, is_error=failed))
+        return OwnResult(ToolResultBlock(call_id=call.id, name=call.name, content=content, is_error="error" in fields))
 
 
 def _object(value: Any) -> dict[str, Any] | None:
@@ -268,11 +267,11 @@ def with_function_calls(
     ids = [block.id for block in _calls(request.messages) if block.id]
     if not ids:
         return request
-    found: Mapping[str, tuple[Message, ...]] = {}
+    earlier_turns: Mapping[str, tuple[Message, ...]] = {}
     with suppress(EffectFailed):
-        found = yield FindToolTurns(tenant, tuple(ids[-_MOST_IDS:]))
+        earlier_turns = yield FindToolTurns(tenant, tuple(ids[-_MOST_IDS:]))
     execute = functions.names["execute"]
-    messages = [*_rewritten(request.messages, found, wrapped, execute)]
+    messages = [*_rewritten(request.messages, earlier_turns, wrapped, execute)]
     if len(messages) == len(request.messages) and all(map(_is, messages, request.messages)):
         return request
     return msgspec.structs.replace(request, messages=tuple(messages))
@@ -345,11 +344,11 @@ def _rewritten(
             else:
                 yield last
             continue
-        one = _with_results_of(message, renamed, execute)
+        rewritten = _with_results_of(message, renamed, execute)
         if pending:
-            one = msgspec.structs.replace(one, blocks=(*pending, *one.blocks))
+            rewritten = msgspec.structs.replace(rewritten, blocks=(*pending, *rewritten.blocks))
             pending = ()
-        yield one
+        yield rewritten
 
 
 def _wrapped(message: Message, names: Collection[str], execute: str) -> Message:
@@ -442,11 +441,11 @@ class ToolChoice:
         loaded = () if plan is None else plan.names
         stay = surviving(request, by_name, used=False) if plan is None else _asked_by_name(request, by_name)
         names = (*loaded, *[tool.name for tool in tools if tool.name in stay and tool.name not in loaded])
-        kept = [by_name[name] for name in names if name in by_name]
+        declared = [by_name[name] for name in names if name in by_name]
         functions = offered_functions(request, len(tools))
-        sent, dropped = self._sent(request, tools, kept)
+        sent, dropped = self._sent(request, tools, declared)
         asked = changed(request, tools=(*sent, *functions.tools))
-        asked = yield from with_function_calls(asked, tools, kept, functions, facts.tenant)
+        asked = yield from with_function_calls(asked, tools, declared, functions, facts.tenant)
         yield from self._keep(facts, plan, ToolPlan(names=names, functions=True))
         part = FunctionsPart(tools, functions, facts.tenant, self._settings)
         did = f"{len(dropped)} of {len(request.tools)} tools are found by functions"
@@ -471,8 +470,8 @@ class ToolChoice:
             ranking = yield from self._ranked(tools, request, facts)
         names = self._first(tools, stay, ranking, task) if plan is None else self._appended(plan, tools, stay, ranking)
         yield from self._keep(facts, plan, ToolPlan(names=names))
-        kept = [by_name[name] for name in names if name in by_name]
-        sent, dropped = self._sent(request, tools, kept)
+        declared = [by_name[name] for name in names if name in by_name]
+        sent, dropped = self._sent(request, tools, declared)
         part = (
             UsesPart(ranking, facts, tools) if ranking is not None and ranking.vector and self._settings.uses else None
         )
@@ -574,8 +573,7 @@ class UsesPart:
         called = {call.name for call in response.tool_calls} & self._names
         if not called or not self._learns:
             return ()
-        names = tuple(sorted(called))
-        return (RecordToolUse(self._tenant, names, self._ranking.vector, self._ranking.fingerprint),)
+        return (RecordToolUse(self._tenant, tuple(sorted(called)), self._ranking.vector, self._ranking.fingerprint),)
 
     def failed(self) -> Iterable[Effect]:
         """Return that nothing is learned."""

@@ -107,7 +107,7 @@ def word_scores(texts: Sequence[ToolText], query: str, tier: Tier = "onnx") -> l
     weights = tool_choice_rows().weights[tier]
     index = word_index(indexed_words(texts))
     by_words, by_letters = _standard(index.by_words(query)), _standard(index.by_letters(query))
-    return [weights.words * one + weights.letters * other for one, other in zip(by_words, by_letters, strict=True)]
+    return [weights.words * own + weights.letters * other for own, other in zip(by_words, by_letters, strict=True)]
 
 
 def score_tools(query: ToolQuery, tools: Sequence[ComparedTool]) -> list[float]:
@@ -128,30 +128,35 @@ def scoring_steps(query: ToolQuery, tools: Sequence[ComparedTool]) -> Generator[
     """
     weights = tool_choice_rows().weights[query.tier]
     total = word_scores([tool.text for tool in tools], query.text, query.tier)
-    known = {place: tool.vectors for place, tool in enumerate(tools) if tool.vectors is not None}
-    if not known or not any(query.vector):
+    by_place = {place: tool.vectors for place, tool in enumerate(tools) if tool.vectors is not None}
+    if not by_place or not any(query.vector):
         return total
     near: list[_Nearness] = []
-    for place, one in known.items():
+    for place, vectors in by_place.items():
         uses = tools[place].uses
-        whole = dot(query.vector, one.whole)
-        sentence = max([dot(query.vector, part) for part in one.sentences], default=whole)
-        near.append(_Nearness(whole, sentence, dot(query.vector, one.name), _near_uses(query.vector, whole, one, uses)))
+        whole = dot(query.vector, vectors.whole)
+        sentence = max([dot(query.vector, part) for part in vectors.sentences], default=whole)
+        near.append(
+            _Nearness(whole, sentence, dot(query.vector, vectors.name), _near_uses(query.vector, whole, vectors, uses))
+        )
         if len(near) % COMPARED_AT_ONCE == 0:
             yield
     by_vectors = _standard(
-        [weights.description * one.whole + weights.sentences * one.sentence + weights.name * one.name for one in near]
+        [
+            weights.description * score.whole + weights.sentences * score.sentence + weights.name * score.name
+            for score in near
+        ]
     )
     if weights.neighbours:
-        widened = yield from _widened([one.whole for one in near], [*known.values()])
+        widened = yield from _widened([score.whole for score in near], [*by_place.values()])
         _add(by_vectors, _standard(widened), weights.neighbours)
-    _add(by_vectors, _standard([one.general for one in known.values()]), weights.general)
+    _add(by_vectors, _standard([vectors.general for vectors in by_place.values()]), weights.general)
     if any(tool.uses is not None for tool in tools):
-        _add(by_vectors, _standard([one.uses for one in near]), weights.uses)
-    for place, score in zip(known, by_vectors, strict=True):
+        _add(by_vectors, _standard([score.uses for score in near]), weights.uses)
+    for place, score in zip(by_place, by_vectors, strict=True):
         total[place] += score
     if weights.centroids and any(tool.uses is not None and tool.uses.centroids for tool in tools):
-        yield from _add_purposes(total, query.vector, tools, dict(zip(known, near, strict=True)), weights.centroids)
+        yield from _add_purposes(total, query.vector, tools, dict(zip(by_place, near, strict=True)), weights.centroids)
     return total
 
 
@@ -160,14 +165,14 @@ def _add_purposes(
 ) -> Generator[None, None, None]:
     """Add to the scores of the best tools how near the text is to the nearest purpose for which each was called, or to what it says."""
     best = sorted(near, key=lambda place: -total[place])[:_MOST_BY_PURPOSE]
-    found: list[float] = []
+    nearest: list[float] = []
     for place in best:
         uses = tools[place].uses
-        purposes = [] if uses is None else [dot(vector, one.vector) / CENTROID_LENGTH for one in uses.centroids]
-        found.append(max([near[place].whole, *purposes]))
-        if len(found) % _PURPOSES_AT_ONCE == 0:
+        purposes = [] if uses is None else [dot(vector, centre.vector) / CENTROID_LENGTH for centre in uses.centroids]
+        nearest.append(max([near[place].whole, *purposes]))
+        if len(nearest) % _PURPOSES_AT_ONCE == 0:
             yield
-    for place, score in zip(best, _standard(found), strict=True):
+    for place, score in zip(best, _standard(nearest), strict=True):
         total[place] += weight * score
 
 
@@ -209,12 +214,12 @@ def _widened(whole: Sequence[float], known: Sequence[ToolVectors]) -> Generator[
     most = max(whole)
     shares = [math.exp(_NARROWNESS * (score - most)) for score in whole]
     centre = [0.0] * len(known[0].whole)
-    for share, one in zip(shares, known, strict=True):
+    for share, vectors in zip(shares, known, strict=True):
         if share > 0.01:
-            centre = [value + share * own for value, own in zip(centre, one.whole, strict=True)]
+            centre = [value + share * own for value, own in zip(centre, vectors.whole, strict=True)]
     near: list[float] = []
-    for one in known:
-        near.append(dot(centre, one.whole))
+    for vectors in known:
+        near.append(dot(centre, vectors.whole))
         if len(near) % (2 * COMPARED_AT_ONCE) == 0:
             yield
     return near
@@ -223,7 +228,7 @@ def _widened(whole: Sequence[float], known: Sequence[ToolVectors]) -> Generator[
 def vectors_of(text: ToolText, made: Sequence[Vector], general: Sequence[Vector], fingerprint: str) -> ToolVectors:
     """Return the vectors of a tool, made of `text.all`. They are kept in single precision: there are thousands of tools."""
     whole, name, *sentences = [array("f", vector) for vector in made]
-    near = max((dot(whole, one) for one in general), default=0.0)
+    near = max((dot(whole, other) for other in general), default=0.0)
     return ToolVectors(fingerprint, whole, name, tuple(sentences), near)
 
 

@@ -69,13 +69,14 @@ def _by_vectors(
     tools: Sequence[Tool], texts: Sequence[ToolText], query: str, tenant: str, *, uses: bool
 ) -> RankingSteps:
     asked: TextVectors = yield Embed((query,), tool_choice_rows().stop_words)
-    known = yield from _vectors_of(texts[:MOST_COMPARED], asked.fingerprint)
-    found: FoundUses = {}
+    vectors = yield from _vectors_of(texts[:MOST_COMPARED], asked.fingerprint)
+    by_tool: FoundUses = {}
     if uses:
-        found = yield FindToolUses(tenant, tuple(tool.name for tool in tools), asked.fingerprint)
+        by_tool = yield FindToolUses(tenant, tuple(tool.name for tool in tools), asked.fingerprint)
     [vector] = asked.vectors
     compared = [
-        ComparedTool(text, vectors, found.get(tool.name)) for tool, text, vectors in zip_longest(tools, texts, known)
+        ComparedTool(text, vectors, by_tool.get(tool.name))
+        for tool, text, vectors in zip_longest(tools, texts, vectors)
     ]
     comparing = scoring_steps(ToolQuery(query, vector, asked.tier), compared)
     while True:
@@ -90,17 +91,17 @@ def _by_vectors(
         tier=asked.tier,
         vector=vector,
         fingerprint=asked.fingerprint,
-        used=sum(one.uses is not None for one in compared),
+        used=sum(tool.uses is not None for tool in compared),
     )
 
 
 def _vectors_of(texts: Sequence[ToolText], fingerprint: str) -> Generator[Any, Any, list[ToolVectors]]:
     """Return the vectors of tools, made anew for those that nobody has compared yet."""
     digests = [blake2b(msgspec.msgpack.encode((fingerprint, text.all)), digest_size=16).digest() for text in texts]
-    found: Mapping[bytes, ToolVectors] = yield FindToolVectors(tuple(digests))
-    missing = [(digest, text) for digest, text in zip(digests, texts, strict=True) if digest not in found]
+    stored: Mapping[bytes, ToolVectors] = yield FindToolVectors(tuple(digests))
+    missing = [(digest, text) for digest, text in zip(digests, texts, strict=True) if digest not in stored]
     if not missing:
-        return [found[digest] for digest in digests]
+        return [stored[digest] for digest in digests]
     rows = tool_choice_rows()
     parts = [part for _, text in missing for part in text.all]
     embedded: TextVectors = yield Embed((*rows.general, *parts), rows.stop_words)
@@ -115,11 +116,10 @@ def _vectors_of(texts: Sequence[ToolText], fingerprint: str) -> Generator[Any, A
         if len(made) % COMPARED_AT_ONCE == 0:
             yield Pause()
     yield StoreToolVectors(made)
-    whole = {**found, **made}
+    whole = {**stored, **made}
     return [whole[digest] for digest in digests]
 
 
 def _ranking(made: Sequence[float]) -> Ranking:
     # Equal scores keep the client's order.
-    order = sorted(range(len(made)), key=lambda place: (-made[place], place))
-    return Ranking(order=tuple(order), scores=tuple(made))
+    return Ranking(order=tuple(sorted(range(len(made)), key=lambda place: (-made[place], place))), scores=tuple(made))

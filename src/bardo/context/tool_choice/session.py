@@ -43,11 +43,11 @@ def surviving(request: Request, names: Collection[str], *, used: bool) -> set[st
         if message.role == "user" and (text := message.paragraphs):
             texts.append(text[-room:])
             room -= len(text)
-    kept = named_in("\n".join(texts), names)
+    surviving_names = named_in("\n".join(texts), names)
     choice = request.tool_choice
     if choice is not None and choice.mode == "named" and choice.name in names:
-        kept.add(choice.name)
-    return kept | (called_in(request) & set(names)) if used else kept
+        surviving_names.add(choice.name)
+    return surviving_names | (called_in(request) & set(names)) if used else surviving_names
 
 
 def called_in(request: Request) -> set[str]:
@@ -72,8 +72,8 @@ def is_users_turn(request: Request) -> bool:
 
 def task_of(facts: LayerFacts, tasks: Mapping[str, tuple[str, ...]]) -> str:
     """Return which of the configured tasks a call belongs to: its workload, or what the classifier found; empty where none."""
-    found = facts.found.get("classify")
-    values = found.values() if isinstance(found, Mapping) else ()
+    classification = facts.found.get("classify")
+    values = classification.values() if isinstance(classification, Mapping) else ()
     return next((name for name in (facts.workload, *values) if isinstance(name, str) and name in tasks), "")
 
 
@@ -93,8 +93,7 @@ def with_marks(kept: Sequence[Tool], dropped: Sequence[Tool]) -> tuple[Tool, ...
     last = kept[-1]
     if last.carried is not None and last.carried.dialect != dialect:
         return tuple(kept)
-    carried = Carried(dialect, {**_carried(last), **fields})
-    return (*kept[:-1], msgspec.structs.replace(last, carried=carried))
+    return (*kept[:-1], msgspec.structs.replace(last, carried=Carried(dialect, {**_carried(last), **fields})))
 
 
 def _marks(tools: Sequence[Tool], rows: ToolChoiceRows) -> tuple[str, dict[str, Any]] | None:

@@ -48,8 +48,8 @@ def letter_runs(text: str) -> list[str]:
 
 def sentences(text: str) -> list[str]:
     """Return the first sentences of a description that have at least three words, where it has several."""
-    found = [one.strip() for one in _SENTENCE_END.split(text[:MOST_TEXT]) if len(one.split()) > 2]
-    return found[:MOST_SENTENCES] if len(found) > 1 else []
+    parts = [part.strip() for part in _SENTENCE_END.split(text[:MOST_TEXT]) if len(part.split()) > 2]
+    return parts[:MOST_SENTENCES] if len(parts) > 1 else []
 
 
 def description_of(tool: Tool) -> str:
@@ -110,13 +110,13 @@ class WordIndex:
         self._size = len(texts)
         documents = [stems(text) for text in texts]
         usual = sum(map(len, documents)) / max(1, len(documents)) or 1.0
-        found: dict[str, list[tuple[int, float]]] = defaultdict(list)
+        postings: dict[str, list[tuple[int, float]]] = defaultdict(list)
         rarity = _rarities(documents, lambda having, of: math.log(1 + (of - having + 0.5) / (having + 0.5)))
         for place, words in enumerate(documents):
             longer = _K1 * (1 - _B + _B * len(words) / usual)
             for word, count in Counter(words).items():
-                found[word].append((place, rarity[word] * count * (_K1 + 1) / (count + longer)))
-        self._words = dict(found)
+                postings[word].append((place, rarity[word] * count * (_K1 + 1) / (count + longer)))
+        self._words = dict(postings)
         self._letters = _cosines([letter_runs(text) for text in texts])
 
     def by_words(self, text: str) -> list[float]:
@@ -144,14 +144,14 @@ def word_index(tools: tuple[tuple[str, str], ...]) -> WordIndex:
 
 
 def _cosines(documents: Sequence[list[str]]) -> Postings:
-    found: dict[str, list[tuple[int, float]]] = defaultdict(list)
+    postings: dict[str, list[tuple[int, float]]] = defaultdict(list)
     rarity = _rarities(documents, lambda having, of: math.log((of + 1) / having))
     for place, parts in enumerate(documents):
         weights = {part: (1 + math.log(count)) * rarity[part] for part, count in Counter(parts).items()}
         length = math.sqrt(sum(weight * weight for weight in weights.values())) or 1.0
         for part, weight in weights.items():
-            found[part].append((place, weight / length * rarity[part]))
-    return dict(found)
+            postings[part].append((place, weight / length * rarity[part]))
+    return dict(postings)
 
 
 def _rarities(documents: Sequence[list[str]], rarity: Callable[[int, int], float]) -> dict[str, float]:

@@ -84,7 +84,7 @@ def _off_beside(query: ControlQuery, fields: Fragment) -> tuple[Fragment, tuple[
         return fields, ()
     if known.form.added_effort is None or not known.levels:
         return fields, (Degradation("reasoning_effort", asked=asked, why="no effort goes with thinking that is off"),)
-    offered = [one for one in known.levels if rank(one) <= rank(known.facts.off_up_to or "max")]
+    offered = [level for level in known.levels if rank(level) <= rank(known.facts.off_up_to or "max")]
     level = nearest_level(asked, offered or known.levels)
     why = (
         "thinking is off only up to this effort"

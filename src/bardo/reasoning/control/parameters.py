@@ -314,8 +314,7 @@ def _without_thinking(request: Request, why: str, degraded: list[Degradation]) -
     if not any(isinstance(block, ReasoningBlock) for message in request.messages for block in message.blocks):
         return request
     degraded.append(Degradation("reasoning", asked="earlier thinking", why=why))
-    messages = tuple(_thoughtless(message) for message in request.messages)
-    return msgspec.structs.replace(request, messages=messages)
+    return msgspec.structs.replace(request, messages=tuple(_thoughtless(message) for message in request.messages))
 
 
 def _thoughtless(message: Message) -> Message:
@@ -378,8 +377,7 @@ def _without_prefill(request: Request, why: str, degraded: list[Degradation]) ->
     if last is None or last.role != "assistant" or not all(isinstance(block, TextBlock) for block in last.blocks):
         return request
     degraded.append(Degradation("prefill", asked=last.text[:80], sent=CONTINUE, why=why))
-    asked = Message("user", (TextBlock(CONTINUE),))
-    return msgspec.structs.replace(request, messages=(*request.messages, asked))
+    return msgspec.structs.replace(request, messages=(*request.messages, Message("user", (TextBlock(CONTINUE),))))
 
 
 def _with_trimmed_prefill(request: Request, why: str, degraded: list[Degradation]) -> Request:
@@ -408,5 +406,5 @@ def in_words(plan: ControlPlan) -> ControlPlan:
     if not words:
         return plan
     told = Degradation("reasoning", asked=plan.intent, sent=SENT, why="this model has no control of its thinking")
-    others = tuple(one for one in plan.degraded if one.what != "reasoning")
+    others = tuple(degradation for degradation in plan.degraded if degradation.what != "reasoning")
     return msgspec.structs.replace(plan, system_text=words, degraded=(told, *others))

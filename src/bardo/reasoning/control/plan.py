@@ -158,8 +158,7 @@ def room_for(facts: ResolvedFacts, limit: int | None, thinking: int) -> int | No
     needed = facts.form.limit == "required" or (facts.form.limit == "with_thinking" and thinking > 0)
     if limit is not None or not needed:
         return limit
-    most = facts.facts.output_limit or OUTPUT_LIMIT
-    return min(DEFAULT_OUTPUT + thinking, most)
+    return min(DEFAULT_OUTPUT + thinking, facts.facts.output_limit or OUTPUT_LIMIT)
 
 
 def usual_tokens(facts: ResolvedFacts, budgets: PortableBudgets) -> int:

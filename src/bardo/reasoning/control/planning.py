@@ -324,8 +324,8 @@ def _written(query: ControlQuery) -> ControlPlan:
         return off(query)
     if not known.controllable:
         return uncontrolled(query)
-    if policy.between_tools and (kept := between_tools(query)) is not None:
-        return kept
+    if policy.between_tools and (plan := between_tools(query)) is not None:
+        return plan
     if policy.mode == "auto":
         return auto(query)
     return by_budget(query) if policy.mode == "budget" else by_effort(query)

@@ -108,13 +108,13 @@ def learn(
     """Return what a refusal says of the model's control, within what was known, and its kind, or None if it says nothing of it."""
     text = error[:_LONGEST]
     for pattern, refusal in _patterns(forms.refusals):
-        found = pattern.search(text)
-        if found and is_quoted(found[0]):
+        match = pattern.search(text)
+        if match and is_quoted(match[0]):
             continue
-        facts = found and _facts(refusal, found, known)
+        facts = match and _facts(refusal, match, known)
         if facts:
             return refusal.kind, facts
-        if found and refusal.kind == "below_limit":
+        if match and refusal.kind == "below_limit":
             return refusal.kind, None
     return "", None
 
@@ -177,13 +177,13 @@ def _facts(refusal: Refusal, found: re.Match[str], known: ResolvedFacts) -> Fact
 def _levels(words: str, known: ResolvedFacts) -> Facts | None:
     accepted = set(_WORD.findall(words.lower()))
     offered = known.levels or EFFORTS
-    kept = tuple(level for level in offered if level in accepted)
-    if not kept and not accepted & {"none", "default", "on", "off", "true", "false"}:
+    remaining = tuple(level for level in offered if level in accepted)
+    if not remaining and not accepted & {"none", "default", "on", "off", "true", "false"}:
         return None
     off = known.facts.off is not False and bool(accepted & {"none", "off", "false"})
-    if not kept:
+    if not remaining:
         return Facts(control=("toggle",), efforts=(), aliases={}, off=off)
-    words_kept = ("none", *kept) if off and "none" in accepted else kept
+    words_kept = ("none", *remaining) if off and "none" in accepted else remaining
     # Off that is said another way than by a level is not touched by a list of levels.
     by_level = known.form.off is not None and "none" in str(known.form.off_level or known.form.off)
     return Facts(efforts=words_kept, aliases={}, off=off) if by_level else Facts(efforts=words_kept, aliases={})
@@ -191,7 +191,7 @@ def _levels(words: str, known: ResolvedFacts) -> Facts | None:
 
 def _range(known: ResolvedFacts, *, least: int, most: int | None) -> Facts:
     span = known.budget
-    highest = min((one for one in (span.max, most) if one is not None), default=None)
+    highest = min((bound for bound in (span.max, most) if bound is not None), default=None)
     narrowed = BudgetRange(min=max(span.min, least), max=highest, dynamic=span.dynamic)
     # A range that starts above 0 was named for a budget of 0: off is not in it.
     off_by_zero = ": 0" in str(known.form.off)
@@ -199,5 +199,5 @@ def _range(known: ResolvedFacts, *, least: int, most: int | None) -> Facts:
 
 
 def _without(known: ResolvedFacts, *lost: Control) -> Facts | None:
-    kept = tuple(one for one in known.control if one not in lost)
-    return Facts(control=kept or ("none",)) if kept != known.control else None
+    controls = tuple(control for control in known.control if control not in lost)
+    return Facts(control=controls or ("none",)) if controls != known.control else None

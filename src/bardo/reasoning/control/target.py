@@ -52,7 +52,7 @@ def nearest_level(requested: Effort, offered: Sequence[Effort]) -> Effort:
     """Choose the closest level not above `requested`, or the lowest there is."""
     rank = EFFORTS.index(requested)
     ranked = sorted(offered, key=EFFORTS.index)
-    return max((one for one in ranked if EFFORTS.index(one) <= rank), key=EFFORTS.index, default=ranked[0])
+    return max((level for level in ranked if EFFORTS.index(level) <= rank), key=EFFORTS.index, default=ranked[0])
 
 
 def answer_room(limit: int, headroom: int = HEADROOM) -> int:
@@ -163,9 +163,9 @@ class ResolvedFacts(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def budget(self) -> BudgetRange:
         """The range of budgets, within what the form takes."""
-        known = self.facts.budget or BudgetRange()
-        most = min((one for one in (known.max, self.form.most_budget) if one is not None), default=None)
-        return msgspec.structs.replace(known, min=max(known.min, self.form.least_budget), max=most)
+        own = self.facts.budget or BudgetRange()
+        most = min((bound for bound in (own.max, self.form.most_budget) if bound is not None), default=None)
+        return msgspec.structs.replace(own, min=max(own.min, self.form.least_budget), max=most)
 
     @cached_property
     def switch(self) -> str:
@@ -188,8 +188,7 @@ class ResolvedFacts(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     def layer(self, *fields: str) -> LayerName:
         """Return the highest layer that said one of these facts."""
-        said = [self.layers[field] for field in fields if field in self.layers]
-        return min(said, key=_ORDER.index, default="L3")
+        return min([self.layers[field] for field in fields if field in self.layers], key=_ORDER.index, default="L3")
 
 
 def know(
@@ -208,17 +207,17 @@ def _built_in_facts(target: ControlTarget) -> ResolvedFacts:
 
 def _resolve(target: ControlTarget, layers: tuple[Layer, ...], models: Models, forms: WireForms) -> ResolvedFacts:
     endpoint = forms.endpoint(target.provider, target.dialect)
-    found = models.find(endpoint.owner or target.provider, target.model)
-    differs = [Layer("L2", one) for one in endpoint.different if matches_any(plain_id(found.id), one.match)]
-    if found.row is None:
+    identity = models.find(endpoint.owner or target.provider, target.model)
+    differs = [Layer("L2", row) for row in endpoint.different if matches_any(plain_id(identity.id), row.match)]
+    if identity.row is None:
         catalog = Layer("L3", endpoint.assumed, "unclassified")
     else:
-        catalog = Layer("L3", found.row, "assumed") if found.row.assumed else Layer("L2", found.row)
+        catalog = Layer("L3", identity.row, "assumed") if identity.row.assumed else Layer("L2", identity.row)
     facts, names, reasons = _lay([*layers, *differs, catalog])
     control = facts.control or ()
-    form = forms.choose(endpoint, maker=found.maker, control=control, named=facts.form)
+    form = forms.choose(endpoint, maker=identity.maker, control=control, named=facts.form)
     return ResolvedFacts(
-        target=target, found=found, endpoint=endpoint, form=form, facts=facts, layers=names, reasons=reasons
+        target=target, found=identity, endpoint=endpoint, form=form, facts=facts, layers=names, reasons=reasons
     )
 
 
@@ -236,14 +235,14 @@ def _lay(layers: Sequence[Layer]) -> tuple[Facts, dict[str, LayerName], dict[str
     ranked = sorted(layers, key=lambda layer: _ORDER.index(layer.name))
     # Where an operator says how a model is told to think, what a server says of that does not hold beside it.
     operators = [layer.facts for layer in ranked if layer.name == "operator"]
-    said = {field for facts in operators for field in _BELONGS_TO if getattr(facts, field) is not None}
-    overruled = frozenset[str]().union(*(_BELONGS_TO[field] for field in said))
+    declared = {field for facts in operators for field in _BELONGS_TO if getattr(facts, field) is not None}
+    overruled = frozenset[str]().union(*(_BELONGS_TO[field] for field in declared))
     values, names, reasons = {}, {}, {}
     for field in _FIELDS:
         for layer in ranked:
             if field in overruled and layer.name in _LIVE:
                 continue
-            if field == "aliases" and "efforts" in said and layer.name != "operator":
+            if field == "aliases" and "efforts" in declared and layer.name != "operator":
                 continue
             value = getattr(layer.facts, field)
             if value is not None:

@@ -52,7 +52,7 @@ def is_globally_unique(call_id: str, name: str = "") -> bool:
         return False
     text = call_id.replace(name, " ") if name else call_id
     if text.count("-") >= 4:
-        text = _UUID.sub(lambda found: found.group().replace("-", ""), text)
+        text = _UUID.sub(lambda match: match.group().replace("-", ""), text)
     for run in _RUN.findall(text):
         # Words and counters have few changes between digits, small letters and capitals; random text has one every second character.
         kinds = run.encode().translate(_KINDS)
@@ -110,8 +110,7 @@ def canonical(arguments: str) -> str:
 def _slowly(arguments: str) -> str:
     """Return arguments whose numbers are too large for the usual way."""
     try:
-        value = json.loads(arguments, parse_int=_number, parse_float=_number, parse_constant=_constant)
-        return _encode(value).decode()
+        return _encode(json.loads(arguments, parse_int=_number, parse_float=_number, parse_constant=_constant)).decode()
     except (ValueError, OverflowError, msgspec.MsgspecError, RecursionError):
         return arguments
 

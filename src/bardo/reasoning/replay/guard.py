@@ -39,9 +39,9 @@ def guard(
 ) -> GuardedRequest:
     """Return what may be sent. `records` tells of the messages, by their place, the facts about how they were made."""
     bound = {
-        place: kept.prefix
-        for place, kept in records.items()
-        if kept.prefix and _bound(request.messages[place], binding)
+        place: record.prefix
+        for place, record in records.items()
+        if record.prefix and _bound(request.messages[place], binding)
     }
     if not bound:
         return GuardedRequest(request)
@@ -77,12 +77,12 @@ def _with_tools_in_order(request: Request, records: Prefix) -> tuple[Request, tu
         return request, ()
     why = "the thinking so far is bound to that order"
     told = Degradation("tools", asked="another order than before", sent="the order of before", why=why)
-    return msgspec.structs.replace(request, tools=tuple(by_digest[one] for one in records.tools)), (told,)
+    return msgspec.structs.replace(request, tools=tuple(by_digest[digest] for digest in records.tools)), (told,)
 
 
 def _without_thinking(request: Request, begin: int, binding: Binding) -> Request:
     messages = (
-        msgspec.structs.replace(message, blocks=tuple(one for one in message.blocks if not _is_bound(one, binding)))
+        msgspec.structs.replace(message, blocks=tuple(part for part in message.blocks if not _is_bound(part, binding)))
         if place >= begin and message.role == "assistant"
         else message
         for place, message in enumerate(request.messages)
@@ -109,6 +109,6 @@ def amended(wire: WireRequest, binding: Binding) -> WireRequest:
 def _headers(held: Mapping[str, str], asked: Mapping[str, str]) -> dict[str, str]:
     headers = dict(held)
     for name, value in asked.items():
-        named = [one.strip() for one in headers.get(name, "").split(",") if one.strip()]
+        named = [item.strip() for item in headers.get(name, "").split(",") if item.strip()]
         headers[name] = ",".join(dict.fromkeys([*named, value]))
     return headers

@@ -304,8 +304,8 @@ class Conversation:
         if not named:
             return []
         self._partly.append(number)
-        known = _state_keys(states, self._states)
-        return [TurnKeys(start, "", "", "", "", named, *known, 1, text != "", len(ids))]
+        by_state = _state_keys(states, self._states)
+        return [TurnKeys(start, "", "", "", "", named, *by_state, 1, text != "", len(ids))]
 
     def _all_keys(self, number: int) -> list[TurnKeys]:
         """Return the keys of the messages of a row, and of all of them together where they are several and others follow them.
@@ -315,20 +315,20 @@ class Conversation:
         messages = self._messages
         _, start, end = self._rows[number]
         before, loosely_before = self._before(number)
-        said, loosely_said, content = self._link(number)
+        since, loosely_said, content = self._link(number)
         together = self._turn(
-            start, Behind(before, said), content, self._exact[number], loosely_before, self._loose[number]
+            start, Behind(before, since), content, self._exact[number], loosely_before, self._loose[number]
         )
         if end - start == 1:
             return [together]
-        exactly, loosely = Behind(before, said), Behind(loosely_before, loosely_said)
-        found: list[TurnKeys] = []
+        exactly, loosely = Behind(before, since), Behind(loosely_before, loosely_said)
+        keys: list[TurnKeys] = []
         for place in range(start, end):
             content = _turn_content(messages[place].blocks)
             exact, loose = _links(exactly.said, loosely.said, content)
-            found.append(self._turn(place, exactly, content, exact, loosely.before, loose))
+            keys.append(self._turn(place, exactly, content, exact, loosely.before, loose))
             exactly, loosely = _continued(exactly, exact), _continued(loosely, loose)
-        return [*found, msgspec.structs.replace(together, messages=end - start)]
+        return [*keys, msgspec.structs.replace(together, messages=end - start)]
 
     def _turn(
         self, place: int, exactly: Behind, content: _TurnContent, exact: str, loosely_before: str, loose: str
@@ -355,8 +355,8 @@ class Conversation:
         if rows and last == start:
             number, (last, start, _) = number - 1, rows[-1]
         before, loosely_before = self._before(number)
-        said, loosely_said = _said_since(messages[last:start])
-        exactly, loosely = Behind(before, said), Behind(loosely_before, loosely_said)
+        since, loosely_said = _said_since(messages[last:start])
+        exactly, loosely = Behind(before, since), Behind(loosely_before, loosely_said)
         for message in messages[start:]:
             exact, loose = _links(exactly.said, loosely.said, _turn_content(message.blocks))
             exactly, loosely = _continued(exactly, exact), _continued(loosely, loose)
@@ -366,8 +366,8 @@ class Conversation:
         """Return the digests of what stands before a row, as it is and without what clients change."""
         first = max(0, number - _BEFORE)
         if first and not self._heads[0]:
-            said, loosely = _said_since(self._messages[: self._rows[0][1]])
-            self._heads = _digest_of(said), _digest_of(loosely)
+            since, loosely = _said_since(self._messages[: self._rows[0][1]])
+            self._heads = _digest_of(since), _digest_of(loosely)
         if "" in self._exact[first:number]:
             for place in range(first, number):
                 if not self._exact[place]:
@@ -382,13 +382,13 @@ class Conversation:
         """Make the digests of a row, and return what they are of: what was said since the row before, in both ways, and what it says."""
         behind, start, end = self._rows[number]
         messages = self._messages
-        said, loosely_said = _said_since(messages[behind:start])
+        since, loosely_said = _said_since(messages[behind:start])
         content = self._contents[number]
         if content is None:
             row = messages[start] if end - start == 1 else joined_messages(messages[start:end])
             content = self._contents[number] = _turn_content(row.blocks)
-        self._exact[number], self._loose[number] = _links(said, loosely_said, content)
-        return said, loosely_said, content
+        self._exact[number], self._loose[number] = _links(since, loosely_said, content)
+        return since, loosely_said, content
 
 
 def _links(said: Texts, loosely_said: Texts, content: _TurnContent) -> tuple[str, str]:
@@ -410,25 +410,25 @@ def _said_since(messages: Sequence[Message]) -> tuple[Texts, Texts]:
     The operator's words are no part of the latter: they often hold the time. Texts are without space there, since clients trim them and cut
     them where they like; results are in no order, and each counts once. Each begins with how many there are: texts, and results.
     """
-    said: list[str] = []
+    pieces: list[str] = []
     loosely: list[str] = []
     results: set[str] = set()
     speaker = ""
     for message in messages:
         role = message.role
-        said.append(role)
+        pieces.append(role)
         for block in message.blocks:
             is_result = type(block) is ToolResultBlock
             if is_result:
-                said.append("result")
+                pieces.append("result")
             texts: list[str] = []
             for part in block.content if is_result else (block,):  # type: ignore[union-attr]
                 if type(part) is TextBlock:
-                    said += ("text", part.text)
+                    pieces += ("text", part.text)
                     texts.append(_without_space(part.text))
                 else:
                     parts = _prompt(part)
-                    said += parts
+                    pieces += parts
                     texts.append("\0".join(parts))
             if role == "system":
                 continue
@@ -441,7 +441,7 @@ def _said_since(messages: Sequence[Message]) -> tuple[Texts, Texts]:
                 # No text has a space in it here.
                 loosely.append(f" {role} ")
             loosely.append(text)
-    return (str(len(said)), *said), (str(len(results)), "".join(loosely), *sorted(results))
+    return (str(len(pieces)), *pieces), (str(len(results)), "".join(loosely), *sorted(results))
 
 
 def _loose_turn(text: str, calls: Sequence[str]) -> Sequence[str]:
@@ -461,7 +461,7 @@ def _without_space(text: str) -> str:
 
 def joined_messages(messages: Sequence[Message]) -> Message:
     """Return the first of some messages with the blocks of all."""
-    return msgspec.structs.replace(messages[0], blocks=tuple([block for one in messages for block in one.blocks]))
+    return msgspec.structs.replace(messages[0], blocks=tuple([block for turn in messages for block in turn.blocks]))
 
 
 def turns_in(turns: Sequence[TurnKeys], client_request: Request, sent: Request) -> tuple[TurnKeys, ...]:
@@ -478,18 +478,18 @@ def turns_in(turns: Sequence[TurnKeys], client_request: Request, sent: Request) 
         now = dict(zip(before, places, strict=True))
     else:
         for place in reversed(before):
-            said = _said_in(client_request.messages[place])
-            while places and _said_in(sent.messages[places[-1]]) != said:
+            texts = _said_in(client_request.messages[place])
+            while places and _said_in(sent.messages[places[-1]]) != texts:
                 places.pop()
             if not places:
                 break
             now[place] = places.pop()
-    found: list[TurnKeys] = []
+    placed: list[TurnKeys] = []
     for turn in turns:
         at = [now.get(place, -1) for place in range(turn.place, turn.place + turn.messages)]
         if at[0] >= 0 and at == [*range(at[0], at[0] + turn.messages)]:
-            found.append(turn if at[0] == turn.place else msgspec.structs.replace(turn, place=at[0]))
-    return tuple(found)
+            placed.append(turn if at[0] == turn.place else msgspec.structs.replace(turn, place=at[0]))
+    return tuple(placed)
 
 
 def keys_in(turns: Iterable[TurnKeys]) -> list[str]:
@@ -555,14 +555,14 @@ def _turn_content(blocks: Iterable[Block]) -> _TurnContent:
 
 def _call_keys(ids: Sequence[str], turn_texts: Sequence[str], is_one: Callable[[str, str], bool]) -> tuple[str, ...]:
     """Return the keys of the calls whose ids are globally unique, by `is_one`; a key that no reply is kept under leads nowhere."""
-    found: list[str] = []
+    keys: list[str] = []
     place = 0
     for call_id in ids:
         name = turn_texts[place]
         if is_one(call_id, name):
-            found.append("c" + digest(call_id, name, turn_texts[place + 1]))
+            keys.append("c" + digest(call_id, name, turn_texts[place + 1]))
         place += 2
-    return tuple(found)
+    return tuple(keys)
 
 
 def _prompt(block: Block) -> tuple[str, ...]:

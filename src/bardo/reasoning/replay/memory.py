@@ -126,18 +126,18 @@ def remember(
     `shown` is the reply as the client got it, and so sends it back, where that is not what the provider said. `history` is what was found
     of the conversation of `request` before the reply, or None if it is to be found.
     """
-    known = rules or builtin_replay()
+    replay_rules = rules or builtin_replay()
     choices = enumerate((response, *response.alternatives))
     worth = [
-        (choice, one.blocks, is_worth)
-        for choice, one in choices
-        if (is_worth := _worth(one.blocks, request)) or _is_of_tools(one.blocks, request)
+        (choice, message.blocks, is_worth)
+        for choice, message in choices
+        if (is_worth := _worth(message.blocks, request)) or _is_of_tools(message.blocks, request)
     ]
     if not worth or response.error is not None:
         return []
     history = history_of(request) if history is None else history
-    prefix = prefix_of(sent) if known.of(reader).binding is not None else None
-    returned = {} if shown is None else dict(enumerate(one.blocks for one in (shown, *shown.alternatives)))
+    prefix = prefix_of(sent) if replay_rules.of(reader).binding is not None else None
+    returned = {} if shown is None else dict(enumerate(reply.blocks for reply in (shown, *shown.alternatives)))
     return [
         _memory(
             blocks,
@@ -197,11 +197,11 @@ def _memory(
     is_worth: bool,
     own_ids: bool,
 ) -> Memory:
-    found = [_part(block, own_ids=own_ids) for block in blocks] if is_worth else []
-    parts = [part for part in found if part is not None]
-    kept = ReplyRecord(reader.origin(prefix.whole if prefix else ""), tuple(parts), prefix, fields)
-    keys = [*reply_keys(history, returned), *(state_key(state) for state in kept.states)]
-    return Memory(tuple(dict.fromkeys(keys)), kept, choice)
+    records = [_part(block, own_ids=own_ids) for block in blocks] if is_worth else []
+    parts = [part for part in records if part is not None]
+    record = ReplyRecord(reader.origin(prefix.whole if prefix else ""), tuple(parts), prefix, fields)
+    keys = [*reply_keys(history, returned), *(state_key(state) for state in record.states)]
+    return Memory(tuple(dict.fromkeys(keys)), record, choice)
 
 
 def _part(block: ReplyBlock, *, own_ids: bool) -> Part | None:
@@ -335,13 +335,13 @@ def merged(blocks: Sequence[Block], record: ReplyRecord, *, with_others: bool = 
 
     `with_others`: blocks that only the provider's dialect knows are put back too, because the client's has no place for them.
     """
-    said: list[TextBlock] = []
+    texts_said: list[TextBlock] = []
     made: list[ToolCallBlock] = []
     own: list[ReasoningBlock] = []
     others: list[Block] = []
     for block in blocks:
         if type(block) is TextBlock:
-            said.append(block)
+            texts_said.append(block)
         elif type(block) is ToolCallBlock:
             made.append(block)
         elif type(block) is ReasoningBlock:
@@ -349,14 +349,14 @@ def merged(blocks: Sequence[Block], record: ReplyRecord, *, with_others: bool = 
         else:
             others.append(block)
     spoken = TextRecord in map(type, record.parts)
-    texts = _texts(said, record) if said or spoken else []
+    texts = _texts(texts_said, record) if texts_said or spoken else []
     calls = _calls(made, record) if len(made) > 1 else iter(made)
     merged: list[Block] = []
     for part in record.parts:
         if type(part) is ThinkingRecord:
-            for one in own:
-                if one.format == part.block.format and _same_thought(one, part.block):
-                    merged.append(one)
+            for thought in own:
+                if thought.format == part.block.format and _same_thought(thought, part.block):
+                    merged.append(thought)
                     break
             else:
                 merged.append(part.block)
@@ -393,18 +393,18 @@ def agrees(
     if not own:
         return True
     states = {state.data for state in record.states}
-    known = _letters(record.readable)
+    letters = _letters(record.readable)
     stateful = [block for block in own if block.opaque]
     if any(state.data not in states for block in stateful for state in block.opaque):
         return False
-    if any(_letters(block.readable) not in known for block in stateful):
+    if any(_letters(block.readable) not in letters for block in stateful):
         return False
     if states or not native:
         return True
     plain = "".join(
         _letters(block.readable) for block in own if not block.opaque and block.format not in written_by_clients
     )
-    return not plain or plain == known
+    return not plain or plain == letters
 
 
 def _own_form(block: UnknownBlock, others: list[Block]) -> Block | None:
@@ -433,13 +433,13 @@ def _letters(text: str) -> str:
 
 def _texts(texts: list[TextBlock], record: ReplyRecord) -> list[list[Block]]:
     """Return the client's texts, cut as they were kept; where they are other texts, all of them in one place."""
-    said = [part for part in record.parts if isinstance(part, TextRecord)]
-    if len(texts) == len(said) and all(map(_is_said, texts, said)):
-        return [[_with(text, part.opaque)] for text, part in zip(texts, said, strict=True)]
+    text_parts = [part for part in record.parts if isinstance(part, TextRecord)]
+    if len(texts) == len(text_parts) and all(map(_is_said, texts, text_parts)):
+        return [[_with(text, part.opaque)] for text, part in zip(texts, text_parts, strict=True)]
     whole = "".join(text.text for text in texts)
-    if len(whole) == sum(part.length for part in said) and all(text.carried is None for text in texts):
-        pieces = list(_split_text(whole, said))
-        if all(map(_is_said, pieces, said)):
+    if len(whole) == sum(part.length for part in text_parts) and all(text.carried is None for text in texts):
+        pieces = list(_split_text(whole, text_parts))
+        if all(map(_is_said, pieces, text_parts)):
             return [[piece] for piece in pieces]
     return [list(texts)] if texts else []
 
@@ -461,10 +461,10 @@ def _calls(calls: list[ToolCallBlock], record: ReplyRecord) -> Iterator[ToolCall
     order = {part.id: place for place, part in enumerate(made)}
     if all(call.id in order for call in calls):
         return iter(sorted(calls, key=lambda call: order[call.id]))
-    said = [call_digest(call) for call in calls]
-    if [part.digest for part in made] != said and sorted(part.digest for part in made) == sorted(said):
+    digests = [call_digest(call) for call in calls]
+    if [part.digest for part in made] != digests and sorted(part.digest for part in made) == sorted(digests):
         places = {part.digest: place for place, part in enumerate(made)}
-        return iter([call for _, call in sorted(zip(said, calls, strict=True), key=lambda one: places[one[0]])])
+        return iter([call for _, call in sorted(zip(digests, calls, strict=True), key=lambda pair: places[pair[0]])])
     return iter(calls)
 
 

@@ -70,7 +70,7 @@ def up_to(prefix: Prefix, place: int) -> Prefix:
 
 def prompt_length(request: Request) -> int:
     """Return how many messages at the beginning are the system prompt."""
-    return next((place for place, one in enumerate(request.messages) if one.role != "system"), len(request.messages))
+    return next((place for place, turn in enumerate(request.messages) if turn.role != "system"), len(request.messages))
 
 
 def tool_digest(tool: Tool) -> str:
@@ -84,14 +84,14 @@ def _short(text: str) -> str:
 
 
 def _message(message: Message) -> str:
-    said: list[Any] = [message.role]
+    content: list[Any] = [message.role]
     for block in message.blocks:
-        found = _block(block)
-        if isinstance(block, TextBlock) and len(said) > 1 and isinstance(said[-1], str):
-            said[-1] += found
-        elif found != "":
-            said.append(found)
-    return _short(_encode(said).decode())
+        written = _block(block)
+        if isinstance(block, TextBlock) and len(content) > 1 and isinstance(content[-1], str):
+            content[-1] += written
+        elif written != "":
+            content.append(written)
+    return _short(_encode(content).decode())
 
 
 def _block(block: Block) -> Any:

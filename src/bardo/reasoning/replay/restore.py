@@ -81,11 +81,11 @@ class RestoredRequest(msgspec.Struct, frozen=True, kw_only=True):
 def restore(request: Request, reader: Reader, recalled: Recalled = NOTHING) -> RestoredRequest:
     """Return the request with the reasoning that `reader` takes back, exactly where it stood."""
     whole = request
-    kept: dict[int, ReplyRecord] = {}
+    records: dict[int, ReplyRecord] = {}
     if recalled.found:
-        kept, rows = assigned(turns_of(request) if recalled.turns is None else recalled.turns, recalled.found)
-        whole, kept = _with_whole_turns(request, kept, rows) if rows else (request, kept)
-    work = _Work(whole, reader, recalled, kept)
+        records, rows = assigned(turns_of(request) if recalled.turns is None else recalled.turns, recalled.found)
+        whole, records = _with_whole_turns(request, records, rows) if rows else (request, records)
+    work = _Work(whole, reader, recalled, records)
     messages = work.messages()
     altered = whole is not request or not all(map(is_, messages, request.messages))
     changed = msgspec.structs.replace(request, messages=messages) if altered else request
@@ -204,8 +204,8 @@ class _Work:
 
     def _tell_changes(self, blocks: tuple[Block, ...], record: ReplyRecord) -> None:
         """Report what of the turn is not what the model said: words in place of its thinking, and a text that the client dropped."""
-        said = any(isinstance(part, TextRecord) and part.length for part in record.parts)
-        if said and not any(isinstance(block, TextBlock) and block.text.strip() for block in blocks):
+        has_text = any(isinstance(part, TextRecord) and part.length for part in record.parts)
+        if has_text and not any(isinstance(block, TextBlock) and block.text.strip() for block in blocks):
             why = "the client left it out; the turn's thinking is put back without it"
             self.switch.tell("the text beside a tool call", None, why)
         if overruled(blocks, record):
@@ -216,7 +216,7 @@ class _Work:
         return record.origin.dialect == self._reader.row.dialect and record.origin.platform == self._reader.platform
 
     def _gives_text(self, blocks: tuple[Block, ...], record: ReplyRecord) -> bool:
-        return bool(self._fill.required and record.readable and any(isinstance(one, ToolCallBlock) for one in blocks))
+        return bool(self._fill.required and record.readable and any(isinstance(part, ToolCallBlock) for part in blocks))
 
     def _holds(self, blocks: tuple[Block, ...], record: ReplyRecord) -> bool:
         held = {state.data for block in blocks for state in states_of(block)}
@@ -284,7 +284,7 @@ def named_states(request: Request, body: bytes, words: str) -> frozenset[str]:
     states = state_data(request)
     if not states:
         return frozenset()
-    found = {
+    named = {
         data
         for begin, end in _QUOTED.findall(words)
         for data in states
@@ -292,13 +292,13 @@ def named_states(request: Request, body: bytes, words: str) -> frozenset[str]:
     }
     sent: Any = msgspec.json.decode(body)
     for path in _PATH.findall(words)[:_MOST_PATHS]:
-        found |= states.intersection(_texts(_at(sent, path)))
+        named |= states.intersection(_texts(_at(sent, path)))
     for name in _ITEM.findall(words):
         items = sent.get("input") if isinstance(sent, dict) else None
         for item in items if isinstance(items, list) else ():
             if isinstance(item, dict) and item.get("id") == name:
-                found |= states.intersection(_texts(item))
-    return frozenset(found)
+                named |= states.intersection(_texts(item))
+    return frozenset(named)
 
 
 def state_data(request: Request) -> frozenset[str]:
@@ -338,8 +338,8 @@ def _replaced(message: Message, blocks: tuple[Block, ...]) -> Message:
         return message
     carried = message.carried
     if carried is not None:
-        kept = {state.data for block in blocks for state in states_of(block)}
-        lost = {state.data for block in message.blocks for state in states_of(block)} - kept
+        remaining = {state.data for block in blocks for state in states_of(block)}
+        lost = {state.data for block in message.blocks for state in states_of(block)} - remaining
         fields = {name: value for name, value in carried.fields.items() if lost.isdisjoint(_texts(value))}
         carried = Carried(carried.dialect, fields) if fields else None
     return msgspec.structs.replace(message, blocks=blocks, carried=carried)
@@ -362,13 +362,13 @@ def _texts(value: Any) -> Iterator[str]:
     """Yield every text in a JSON value."""
     waiting = [value]
     while waiting:
-        one = waiting.pop()
-        if isinstance(one, str):
-            yield one
-        elif isinstance(one, dict):
-            waiting.extend(one.values())
-        elif isinstance(one, list):
-            waiting.extend(one)
+        node = waiting.pop()
+        if isinstance(node, str):
+            yield node
+        elif isinstance(node, dict):
+            waiting.extend(node.values())
+        elif isinstance(node, list):
+            waiting.extend(node)
 
 
 class Refusers:
@@ -397,12 +397,12 @@ class Refusers:
         held = self._callers.get(caller)
         if not held:
             return {}
-        now, found = self._clock(), dict[str, set[str]]()
+        now, refused = self._clock(), dict[str, set[str]]()
         by_digest = {digest(state): state for state in states}
         for (reader, place), until in held.items():
             if until > now and place in by_digest:
-                found.setdefault(reader, set()).add(by_digest[place])
-        return found
+                refused.setdefault(reader, set()).add(by_digest[place])
+        return refused
 
     @property
     def empty(self) -> bool:

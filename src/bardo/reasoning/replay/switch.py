@@ -59,16 +59,18 @@ class Switch:
 
     def refusal(self, states: Sequence[Opaque], origin: Origin | None = None) -> str:
         """Return why any of these states may not be sent, empty where all may."""
-        if states and (self._refused is None or (self._refused and any(one.data in self._refused for one in states))):
+        if states and (
+            self._refused is None or (self._refused and any(state.data in self._refused for state in states))
+        ):
             return _REFUSED
-        for one in states:
-            made = origin or self._origin_of(one)
+        for state in states:
+            made = origin or self._origin_of(state)
             # Most state of a conversation has one origin, but for its prefix, which no row looks at.
-            key = (one.format, made.provider, made.platform, made.model, made.account) if made else (one.format,)
+            key = (state.format, made.provider, made.platform, made.model, made.account) if made else (state.format,)
             why = self._refusals.get(key)
             if why is None:
-                own = made is None and self._speaks_same and self.rules.native(self.reader.row.dialect, one.format)
-                why = self._refusals[key] = "" if own else self.rules.refusal(one.format, made, self.reader)
+                own = made is None and self._speaks_same and self.rules.native(self.reader.row.dialect, state.format)
+                why = self._refusals[key] = "" if own else self.rules.refusal(state.format, made, self.reader)
             if why:
                 return why
         return ""
@@ -98,8 +100,8 @@ class Switch:
                 changed[place] = msgspec.structs.replace(block, opaque=())
         if not changed:
             return blocks
-        kept = [now for place, block in enumerate(blocks) if (now := changed.get(place, block)) is not None]
-        return tuple([_without_id(block, self.rules) for block in kept] if without_thinking else kept)
+        remaining = [now for place, block in enumerate(blocks) if (now := changed.get(place, block)) is not None]
+        return tuple([_without_id(block, self.rules) for block in remaining] if without_thinking else remaining)
 
     def tell(self, what: str, sent: str | None, why: str) -> None:
         """Report a difference, once."""

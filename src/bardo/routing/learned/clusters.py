@@ -81,10 +81,10 @@ class Clusters(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         nearest = min(distances)
         weights = [math.exp(-_SHARPNESS * (distance - nearest)) for distance in distances]
         least = _LEAST_SHARE * sum(weights)
-        kept = {number: weight for number, weight in enumerate(weights) if weight >= least}
-        total = sum(kept.values())
-        ranked = sorted(kept, key=lambda number: -kept[number])
-        return tuple(Share(number, kept[number] / total) for number in ranked)
+        by_cluster = {number: weight for number, weight in enumerate(weights) if weight >= least}
+        total = sum(by_cluster.values())
+        ranked = sorted(by_cluster, key=lambda number: -by_cluster[number])
+        return tuple(Share(number, by_cluster[number] / total) for number in ranked)
 
     @cached_property
     def _centroid_squares(self) -> list[float]:
@@ -158,11 +158,11 @@ def _squares(points: Sequence[Point]) -> list[float]:
 
 def _nearest(points: Sequence[Point], centroids: Sequence[Point]) -> list[int]:
     squares = _squares(centroids)
-    found = []
+    nearest = []
     for point in points:
         distances = _distances(point, centroids, squares)
-        found.append(distances.index(min(distances)))
-    return found
+        nearest.append(distances.index(min(distances)))
+    return nearest
 
 
 @cache

@@ -50,9 +50,9 @@ class Evidence(msgspec.Struct, array_like=True):
 
     def faded(self, at: float, half_life: float) -> Evidence:
         """Return the evidence as it counts at a time."""
-        kept = _fading(at - self.at, half_life)
+        share = _fading(at - self.at, half_life)
         return Evidence(
-            self.count * kept, self.successes * kept, self.priced * kept, self.cost * kept, max(at, self.at)
+            self.count * share, self.successes * share, self.priced * share, self.cost * share, max(at, self.at)
         )
 
 
@@ -100,10 +100,10 @@ class OutcomeTable:
         if outcome.model not in self.rows and len(self.rows) >= MOST_MODELS:
             return False
         row = self.rows.setdefault(outcome.model, ModelEvidence())
-        for one in outcome.shares:
-            coarse = self.clusters.parents[one.cluster]
-            row.fine.setdefault(one.cluster, Evidence()).add(one.share, outcome, self.half_life)
-            row.coarse.setdefault(coarse, Evidence()).add(one.share, outcome, self.half_life)
+        for share in outcome.shares:
+            coarse = self.clusters.parents[share.cluster]
+            row.fine.setdefault(share.cluster, Evidence()).add(share.share, outcome, self.half_life)
+            row.coarse.setdefault(coarse, Evidence()).add(share.share, outcome, self.half_life)
         row.whole.add(1.0, outcome, self.half_life)
         return True
 
@@ -121,14 +121,14 @@ class OutcomeTable:
         row, whole = self.rows.get(model, ModelEvidence()), self.overall(model, at)
         overall, mean_cost = whole.success, whole.cost
         mean = count = cost = 0.0
-        for one in shares:
-            own = self._faded(row.fine, one.cluster, at)
-            coarse = self._faded(row.coarse, self.clusters.parents[one.cluster], at)
+        for share in shares:
+            own = self._faded(row.fine, share.cluster, at)
+            coarse = self._faded(row.coarse, self.clusters.parents[share.cluster], at)
             wider = (coarse.successes + PRIOR_OUTCOMES * overall) / (coarse.count + PRIOR_OUTCOMES)
-            mean += one.share * (own.successes + PRIOR_OUTCOMES * wider) / (own.count + PRIOR_OUTCOMES)
-            count += one.share * (own.count + min(PRIOR_OUTCOMES, coarse.count) + _FIRST_PRIOR)
+            mean += share.share * (own.successes + PRIOR_OUTCOMES * wider) / (own.count + PRIOR_OUTCOMES)
+            count += share.share * (own.count + min(PRIOR_OUTCOMES, coarse.count) + _FIRST_PRIOR)
             if mean_cost is not None:
-                cost += one.share * (own.cost + PRIOR_OUTCOMES * mean_cost) / (own.priced + PRIOR_OUTCOMES)
+                cost += share.share * (own.cost + PRIOR_OUTCOMES * mean_cost) / (own.priced + PRIOR_OUTCOMES)
         return Estimate(alpha=mean * count, beta=(1 - mean) * count, cost=None if mean_cost is None else cost)
 
     def estimates(self, models: Iterable[str], shares: Sequence[Share], at: float = 0.0) -> Mapping[str, Estimate]:
@@ -136,8 +136,8 @@ class OutcomeTable:
         return {model: self.estimate(model, shares, at) for model in models}
 
     def _faded(self, level: Mapping[int, Evidence], cluster: int, at: float) -> Evidence:
-        found = level.get(cluster)
-        return Evidence() if found is None else found.faded(at, self.half_life)
+        evidence = level.get(cluster)
+        return Evidence() if evidence is None else evidence.faded(at, self.half_life)
 
 
 def _fading(seconds: float, half_life: float) -> float:

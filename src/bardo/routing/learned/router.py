@@ -89,8 +89,8 @@ def choose(estimates: Mapping[str, Estimate], *, seed: int, price_weight: float,
     prices, worth = prices_of(estimates), worth_of(estimates, price_weight)
     best, random = best_of(worth), Random(seed)
     sampled = {
-        name: random.betavariate(max(one.alpha, _LEAST), max(one.beta, _LEAST)) - price_weight * prices[name]
-        for name, one in sorted(estimates.items())
+        name: random.betavariate(max(estimate.alpha, _LEAST), max(estimate.beta, _LEAST)) - price_weight * prices[name]
+        for name, estimate in sorted(estimates.items())
     }
     drawn = best_of(sampled)
     model = drawn if budget.allows(worth[best] - worth[drawn]) else best
@@ -114,15 +114,15 @@ def repeat(choice: Choice) -> str:
 def worth_of(estimates: Mapping[str, Estimate], price_weight: float) -> dict[str, float]:
     """Return the expected worth of each candidate."""
     prices = prices_of(estimates)
-    return {name: one.success - price_weight * prices[name] for name, one in estimates.items()}
+    return {name: estimate.success - price_weight * prices[name] for name, estimate in estimates.items()}
 
 
 def prices_of(estimates: Mapping[str, Estimate]) -> dict[str, float]:
     """Return each cost in units of the dearest; a cost that is not known counts as the dearest, so that it is not taken for a gift."""
-    dearest = max((one.cost for one in estimates.values() if one.cost is not None), default=0.0)
+    dearest = max((estimate.cost for estimate in estimates.values() if estimate.cost is not None), default=0.0)
     if dearest <= 0:
         return dict.fromkeys(estimates, 0.0)
-    return {name: 1.0 if one.cost is None else one.cost / dearest for name, one in estimates.items()}
+    return {name: 1.0 if estimate.cost is None else estimate.cost / dearest for name, estimate in estimates.items()}
 
 
 def best_of(worth: Mapping[str, float]) -> str:
@@ -165,8 +165,7 @@ class Sums(msgspec.Struct, frozen=True, kw_only=True):
         """The variance of the mean."""
         if self.count < 2:
             return math.inf
-        spread = max(0.0, self.squares - self.worth * self.worth / self.count) / (self.count - 1)
-        return spread / self.count
+        return (max(0.0, self.squares - self.worth * self.worth / self.count) / (self.count - 1)) / self.count
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
@@ -259,11 +258,11 @@ class LearnedRouter:
         regret: float = Budget().per_choice,
         comparison_share: float = 0.1,
     ) -> None:
-        kept = state or LearnedState(clusters=shipped_clusters())
+        memory = state or LearnedState(clusters=shipped_clusters())
         self.embedding = embedding
         self._half_life = half_life
-        self._table = OutcomeTable(kept.clusters, half_life, kept.rows)
-        self._routes = dict(kept.routes)
+        self._table = OutcomeTable(memory.clusters, half_life, memory.rows)
+        self._routes = dict(memory.routes)
         self._regret = regret
         self._comparison_share = comparison_share
 
@@ -297,16 +296,16 @@ class LearnedRouter:
         `at` is Unix time; `shares` are those of the prompt where they are known already. Raises ValueError without a candidate.
         """
         name = route if route in self._routes or len(self._routes) < MOST_ROUTES else OTHER_ROUTES
-        kept = self._routes.get(name, RouteState())
+        state = self._routes.get(name, RouteState())
         shares = shares or self.shares(prompt)
         estimates = {
             model: _priced(estimate, costs[model])
             for model, estimate in self._table.estimates(costs, shares, at).items()
         }
-        budget = msgspec.structs.replace(kept.budget, per_choice=self._regret)
+        budget = msgspec.structs.replace(state.budget, per_choice=self._regret)
         weight = PRICE_WEIGHT * cost_sensitivity
         choice = choose(estimates, seed=seed_of(request_id), price_weight=weight, budget=budget)
-        if kept.off or in_comparison(request_id, self._comparison_share):
+        if state.off or in_comparison(request_id, self._comparison_share):
             choice = msgspec.structs.replace(choice, single=self._best_single(costs, weight, at))
             return Pending(route=name, shares=shares, choice=choice, group="single")
         return Pending(route=name, shares=shares, choice=choice, group="routed")
@@ -315,16 +314,16 @@ class LearnedRouter:
         """Count what came of a choice: `success` from 0 to 1, `cost` in USD or None if it is not known, `at` in Unix time."""
         choice = pending.choice
         self._table.add(Outcome(shares=pending.shares, model=choice.asked, success=success, cost=cost, at=at))
-        kept = self._routes.get(pending.route, RouteState())
+        state = self._routes.get(pending.route, RouteState())
         price = choice.prices[choice.asked]
-        sums = (kept.routed if pending.group == "routed" else kept.single).after(
+        sums = (state.routed if pending.group == "routed" else state.single).after(
             success - choice.price_weight * price, success, cost or 0.0
         )
-        kept = msgspec.structs.replace(kept, **{pending.group: sums})
+        state = msgspec.structs.replace(state, **{pending.group: sums})
         if pending.group == "routed":
-            kept = msgspec.structs.replace(kept, budget=kept.budget.after(choice.regret))
-        off = kept.off or kept.comparison().verdict == "costs"
-        self._routes[pending.route] = msgspec.structs.replace(kept, off=off)
+            state = msgspec.structs.replace(state, budget=state.budget.after(choice.regret))
+        off = state.off or state.comparison().verdict == "costs"
+        self._routes[pending.route] = msgspec.structs.replace(state, off=off)
 
     def take(self, learned: Learned) -> None:
         """Count what came of a choice."""
@@ -336,8 +335,8 @@ class LearnedRouter:
     def after(self, state: LearnedState, learned: Sequence[Learned]) -> LearnedState:
         """Return a state with what was learned added to it as this router adds it. The state that is given is changed."""
         other = LearnedRouter(self.embedding, state, half_life=self._half_life)
-        for one in learned:
-            other.take(one)
+        for outcome in learned:
+            other.take(outcome)
         return other.state
 
     def learn_again(self, state: LearnedState, learned: Sequence[Learned]) -> None:

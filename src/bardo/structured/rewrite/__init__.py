@@ -189,8 +189,7 @@ def _with_arms_of_both(merged: Schema, part: Schema) -> Schema:
     """Return a part whose `anyOf` is multiplied with that of the schema it will be merged into."""
     if "anyOf" not in merged or "anyOf" not in part or len(merged["anyOf"]) * len(part["anyOf"]) > _MOST_ARMS:
         return part
-    arms = [both(arm, other) for arm in merged.pop("anyOf") for other in part["anyOf"]]
-    return {**part, "anyOf": arms}
+    return {**part, "anyOf": [both(arm, other) for arm in merged.pop("anyOf") for other in part["anyOf"]]}
 
 
 def _one_of_as_any_of(node: Schema, place: Place) -> Schema:
