@@ -33,6 +33,7 @@ from bardo.values.events import (
     ToolCallStart,
     UnknownContent,
 )
+from bardo.values.runs import JoinedText
 
 _STEP = 1024
 _CONTINUATION = bytes(range(0x80, 0xC0))
@@ -55,7 +56,7 @@ class CitedText:
         self._begins: list[int] = []
         self._begin_of: dict[int, int] = {}
         self._end_of: dict[int, int] = {}
-        self._pieces: list[str] | None = [] if keeps_text else None
+        self._text = JoinedText() if keeps_text else None
         self._searched = 0
         self._repeated = 0
         self._whole: _Places | None = None
@@ -69,17 +70,17 @@ class CitedText:
         self.block, self._whole = block, None
         self.length += len(text)
         self._end_of[block] = self.length
-        if self._pieces is None:
+        if self._text is None:
             return
         if self.length <= _MOST_HELD:
-            self._pieces.append(text)
-        else:
-            self._pieces.clear()
+            self._text.add(text)
+        elif self._text:
+            self._text = JoinedText()
 
     @property
     def too_long(self) -> bool:
         """Whether places in bytes are not known, because the answer is longer than what is held of it."""
-        return self._pieces is not None and self.length > _MOST_HELD
+        return self._text is not None and self.length > _MOST_HELD
 
     def begin_of(self, block: int) -> int:
         """Return where a block begins, in characters; one that said nothing begins where the text ends."""
@@ -137,9 +138,7 @@ class CitedText:
 
     def _places(self) -> _Places:
         if self._whole is None:
-            text = "".join(self._pieces or ())
-            self._pieces = [text]
-            self._whole = _Places(text)
+            self._whole = _Places("" if self._text is None else self._text.text())
         return self._whole
 
 

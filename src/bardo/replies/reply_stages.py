@@ -42,7 +42,7 @@ from bardo.values.events import (
 )
 from bardo.values.fold import ResponseFold
 from bardo.values.request import Request
-from bardo.values.runs import runs_of
+from bardo.values.runs import JoinedText, runs_of
 
 LONGEST_NAME = 500
 _LONGEST_HELD = 64
@@ -272,13 +272,13 @@ class FillMissingFields:
 class _Call:
     """A call of which the end has not been passed on. `held` are its first pieces, None from the first one on that says something."""
 
-    __slots__ = ("free", "held", "is_answer", "length", "looked_at", "pieces")
+    __slots__ = ("arguments", "free", "held", "is_answer", "length", "looked_at")
 
     def __init__(self, *, is_answer: bool = False) -> None:
         self.length = self.looked_at = 0
         self.is_answer = is_answer
         self.held: str | None = ""
-        self.pieces: list[str] = []
+        self.arguments = JoinedText()
         self.free = False
 
     @property
@@ -286,7 +286,7 @@ class _Call:
         """Whether the arguments are one JSON object. That cannot be told of free text."""
         if self.free:
             return False
-        text = "".join(self.pieces).lstrip()
+        text = self.arguments.text().lstrip()
         try:
             # Read without making values: of a million fields they would take half a second.
             _ANY.decode(text)
@@ -297,7 +297,7 @@ class _Call:
     @property
     def is_torn(self) -> bool:
         """Whether the arguments began as JSON and stop before its end. What models write wrongly otherwise is for the client to judge."""
-        text = "".join(self.pieces).strip()
+        text = self.arguments.text().strip()
         if self.free or self.is_answer or not text.startswith(("{", "[", '"')):
             return False
         try:
@@ -395,7 +395,7 @@ class CallArguments:
         call = self._calls.get((event.choice, event.block))
         if call is None:
             return (event,)
-        call.pieces.append(event.arguments)
+        call.arguments.add(event.arguments)
         call.length += len(event.arguments)
         self._grown[event.choice, event.block] = None
         if call.held is None:

@@ -27,7 +27,6 @@ _LATEST = 0.25
 """The share of the latest reply in what is known of a model."""
 _ENOUGH_TOKENS = 100
 """Replies of fewer tokens say little of a model's tokens."""
-_MOST_PIECES = 64
 _LEAST, _MOST = 0.5, 2.5
 """What a correction may be: a count outside is none of this text."""
 
@@ -42,46 +41,34 @@ class WrittenTokens(msgspec.Struct, eq=False):
     usage: Usage = Usage()
     _answer: TokenEstimate = msgspec.field(default_factory=TokenEstimate)
     _thinking: TokenEstimate = msgspec.field(default_factory=TokenEstimate)
-    # Pieces of the answer and of thinking that are not counted yet: most replies are counted once, in their middle or at their end.
-    _pieces: list[str] = []
-    _thoughts: list[str] = []
     _at_count: int = 0
     """What was written when the provider said its last count."""
     _ended: bool = False
 
     def feed(self, events: Sequence[Event]) -> None:
         """Take the events of one frame, as they were decoded."""
-        counted, pieces, thoughts = False, self._pieces, self._thoughts
+        counted, answer, thinking = False, self._answer, self._thinking
         for event in events:
             kind = type(event)
             if kind is ContentChunk or kind is RefusalChunk:
-                pieces.append(event.text)  # type: ignore[union-attr]
+                answer.add(event.text)  # type: ignore[union-attr]
             elif kind is ThinkChunk:
-                thoughts.append(event.text)  # type: ignore[union-attr]
+                thinking.add(event.text)  # type: ignore[union-attr]
             elif kind is ToolCallChunk:
-                pieces.append(event.arguments)  # type: ignore[union-attr]
+                answer.add(event.arguments)  # type: ignore[union-attr]
             elif kind is ToolCallStart:
-                pieces.append(event.name)  # type: ignore[union-attr]
+                answer.add(event.name)  # type: ignore[union-attr]
             elif kind is UsageUpdate:
                 self.usage = event.usage  # type: ignore[union-attr]
                 counted = True
             elif kind is Finish:
                 self._ended = self._ended or event.reason not in ("unknown", "error")  # type: ignore[union-attr]
-        if len(pieces) + len(thoughts) > _MOST_PIECES:
-            self._count()
         if counted:
             self._at_count = self.tokens
-
-    def _count(self) -> None:
-        for pieces, estimate in ((self._pieces, self._answer), (self._thoughts, self._thinking)):
-            if pieces:
-                estimate.add("".join(pieces))
-                pieces.clear()
 
     @property
     def tokens(self) -> int:
         """About how many tokens were written, for no model in particular."""
-        self._count()
         return self._answer.tokens + self._thinking.tokens
 
     def unfinished_usage(self, correction: float = 1.0) -> Usage | None:
@@ -115,7 +102,6 @@ class WrittenTokens(msgspec.Struct, eq=False):
 
     def correction(self) -> float | None:
         """Return how many tokens of the model an estimated one was in a whole reply, or None if that cannot be told."""
-        self._count()
         usage, written = self.usage, self._answer.tokens
         if usage.output_tokens is None or written < _ENOUGH_TOKENS:
             return None

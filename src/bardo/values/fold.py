@@ -47,7 +47,7 @@ from bardo.values.events import (
 )
 from bardo.values.reasoning import ReasoningChain, ReasoningCost, ReasoningVisibility
 from bardo.values.response import Response
-from bardo.values.runs import texts_of
+from bardo.values.runs import JoinedText, texts_of
 from bardo.values.usage import Usage, estimate_tokens
 
 
@@ -229,10 +229,10 @@ class OpaqueStates:
 
 
 class GrowingBlock(msgspec.Struct, eq=False):
-    """A block that is still arriving."""
+    """A block that is still arriving. Its text is held as one: a list of pieces of a few letters each takes ten times the memory."""
 
-    pieces: list[str] = []
-    parts: dict[int, list[str]] | None = None
+    text: JoinedText = msgspec.field(default_factory=JoinedText)
+    parts: dict[int, JoinedText] | None = None
     opaque: OpaqueStates | None = None
     carried: CarriedFields | None = None
     id: str = ""
@@ -260,7 +260,7 @@ class GrowingText(GrowingBlock):
     def block(self) -> ReplyBlock:
         """Return the block as far as it has come."""
         opaque = () if self.opaque is None else self.opaque.states()
-        return TextBlock("".join(self.pieces), opaque, None if self.carried is None else self.carried.carried())
+        return TextBlock(self.text.text(), opaque, None if self.carried is None else self.carried.carried())
 
 
 class GrowingRefusal(GrowingBlock):
@@ -268,7 +268,7 @@ class GrowingRefusal(GrowingBlock):
 
     def block(self) -> ReplyBlock:
         """Return the block as far as it has come."""
-        return RefusalBlock("".join(self.pieces), self.fields)
+        return RefusalBlock(self.text.text(), self.fields)
 
 
 class GrowingThinking(GrowingBlock):
@@ -277,8 +277,8 @@ class GrowingThinking(GrowingBlock):
     def block(self) -> ReplyBlock:
         """Return the block as far as it has come."""
         return ReasoningBlock(
-            text="".join(self.pieces),
-            summary=tuple(["".join(pieces) for _, pieces in sorted(self.parts.items())]) if self.parts else (),
+            text=self.text.text(),
+            summary=tuple([part.text() for _, part in sorted(self.parts.items())]) if self.parts else (),
             format=self.format,
             opaque=() if self.opaque is None else self.opaque.states(),
             carried=None if self.carried is None else self.carried.carried(),
@@ -295,7 +295,7 @@ class GrowingCall(GrowingBlock):
         return ToolCallBlock(
             id=self.id,
             name=self.name,
-            arguments="".join(self.pieces),
+            arguments=self.text.text(),
             opaque=self.states,
             carried=self.fields,
             complete=self.ended,
@@ -433,7 +433,7 @@ class ResponseFold:
             return block
         if block is None or isinstance(block, UnknownBlock):
             block = begun[number] = kind()
-        elif type(block) is GrowingText and kind is not GrowingText and not block.pieces:
+        elif type(block) is GrowingText and kind is not GrowingText and not block.text:
             # State or fields came before the block itself, and nobody knew yet what it would be.
             known, block = block, kind()
             block.opaque, block.carried = known.opaque, known.carried
@@ -456,12 +456,12 @@ class ResponseFold:
         if self._room < 0:
             self._thinking_not_held += len(event.text)
         elif event.part is None:
-            block.pieces.append(event.text)
+            block.text.add(event.text)
         else:
             # A piece of one part of its summary.
             if block.parts is None:
-                block.parts = {}
-            block.parts.setdefault(event.part, []).append(event.text)
+                block.parts = defaultdict(JoinedText)
+            block.parts[event.part].add(event.text)
 
     def _take_empty_thought(self, event: EmptyThought) -> None:
         self._choices[event.choice].empty_thought = True
@@ -473,10 +473,10 @@ class ResponseFold:
         block = self._block(event.choice, event.block, GrowingText)
         self._room -= len(event.text)
         if self._room >= 0:
-            block.pieces.append(event.text)
+            block.text.add(event.text)
 
     def _take_refusal(self, event: RefusalChunk) -> None:
-        self._block(event.choice, event.block, GrowingRefusal).pieces.append(event.text)
+        self._block(event.choice, event.block, GrowingRefusal).text.add(event.text)
 
     def _take_call_start(self, event: ToolCallStart) -> None:
         call = self._block(event.choice, event.block, GrowingCall)
@@ -486,7 +486,7 @@ class ResponseFold:
         block = self._block(event.choice, event.block, GrowingCall)
         self._room -= len(event.arguments)
         if self._room >= 0:
-            block.pieces.append(event.arguments)
+            block.text.add(event.arguments)
 
     def _take_call_end(self, event: ToolCallEnd) -> None:
         block = self._block(event.choice, event.block, GrowingCall)

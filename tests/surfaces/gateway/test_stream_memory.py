@@ -25,10 +25,11 @@ class Generated:
     status = 200
     resent = False
 
-    def __init__(self, provider: str, size: int, *, thinks: bool) -> None:
+    def __init__(self, provider: str, size: int, piece: str, *, thinks: bool) -> None:
         self.headers = {"content-type": content_type(provider, stream=True)}
         self._provider = provider
         self._size = size
+        self._piece = piece
         self._thinks = thinks
 
     async def send(self, call: Call, deadlines: Deadlines) -> Generated:
@@ -55,17 +56,17 @@ class Generated:
         yield ReplyStart(id="r1", model="m1")
         if self._thinks:
             yield ThinkStart(0)
-        for _ in range(self._size // len(PIECE)):
-            yield ThinkChunk(0, PIECE) if self._thinks else ContentChunk(0, PIECE)
+        for _ in range(self._size // len(self._piece)):
+            yield ThinkChunk(0, self._piece) if self._thinks else ContentChunk(0, self._piece)
         if self._thinks:
             yield ThinkEnd(0)
             yield ContentChunk(1, "done")
         yield Finish("stop", "stop")
 
 
-def peak(provider: str, client: str, size: int, *, thinks: bool) -> int:
+def peak(provider: str, client: str, size: int, *, thinks: bool, piece: str = PIECE) -> int:
     """Return the most memory that a stream of `size` characters took beside what its client was sent."""
-    transport = Generated(provider, size, thinks=thinks)
+    transport = Generated(provider, size, piece, thinks=thinks)
     gateway = Scripted(provider, lambda _: reply(provider, [], stream=True), drops=True, transport=transport)
     gateway.ask(client, stream=True)
     gateway.rows.clear()
@@ -87,6 +88,16 @@ def test_memory_stays_flat(provider: str, client: str, thinks: bool, monkeypatch
     small = peak(provider, client, 100_000, thinks=thinks)
     # What another thread of the process takes meanwhile counts too, so that one run of several has to be flat.
     assert any(peak(provider, client, 800_000, thinks=thinks) < small + 100_000 for _ in range(3))
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("thinks", [False, True], ids=["text", "thinking"])
+@pytest.mark.parametrize("client", ["openai_chat", "anthropic_messages", "openai_responses", "gemini"])
+@pytest.mark.parametrize("provider", ["openai_chat", "anthropic_messages", "openai_responses", "gemini"])
+def test_text_takes_as_much_memory_in_whatever_pieces_it_comes(provider: str, client: str, thinks: bool) -> None:
+    whole = peak(provider, client, 40_000, thinks=thinks)
+    # As many texts of four letters would take half a megabyte for each list that holds them.
+    assert any(peak(provider, client, 40_000, thinks=thinks, piece="x" * 4) < whole + 150_000 for _ in range(3))
 
 
 def test_what_is_not_held_is_counted() -> None:

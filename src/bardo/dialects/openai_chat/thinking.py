@@ -21,6 +21,7 @@ from bardo.dialects.shared.reply_structs import held, read_liberally
 from bardo.dialects.shared.structs import Others
 from bardo.values.blocks import Carried, Opaque, ReasoningBlock, fields_for
 from bardo.values.events import BlockFields, Event, OpaqueState, ThinkChunk, ThinkEnd, ThinkStart
+from bardo.values.runs import JoinedText
 
 BLANK_LINE = "\n\n"
 UNKNOWN = "unknown"
@@ -339,7 +340,7 @@ class ReturnedDetails:
 
     def __init__(self) -> None:
         self._pieces: list[JsonObject] = []
-        self._texts: list[list[str]] = []
+        self._texts: list[JoinedText] = []
         self._beside = False
         self._repeated = False
 
@@ -352,7 +353,7 @@ class ReturnedDetails:
             place = (detail.get("type"), detail.get("index"))
             if whole or str(place[0]) not in _TEXTS or place != (last.get("type"), last.get("index")):
                 self._pieces.append(detail)
-                self._texts.append([])
+                self._texts.append(JoinedText())
             else:
                 self._join(detail)
         if not found and (delta.reasoning or delta.reasoning_content):
@@ -362,25 +363,25 @@ class ReturnedDetails:
         """Take a further piece of text, of a frame that is the one before over again."""
         self._repeated = True
         if self._texts:
-            self._texts[-1].append(text)
+            self._texts[-1].add(text)
 
     def pieces(self) -> list[JsonObject]:
         """Return the details."""
         if self._beside and self._repeated:
             return []
-        return [self._whole(piece, texts) for piece, texts in zip(self._pieces, self._texts, strict=True)]
+        return [self._whole(piece, further) for piece, further in zip(self._pieces, self._texts, strict=True)]
 
     def _join(self, detail: JsonObject) -> None:
         last, field = self._pieces[-1], _TEXTS[str(detail["type"])]
         for name, value in detail.items():
             if name == field and isinstance(value, str) and isinstance(last.get(name), str):
-                self._texts[-1].append(value)
+                self._texts[-1].add(value)
             elif value is not None or name not in last:
                 last[name] = value
 
-    def _whole(self, piece: JsonObject, texts: list[str]) -> JsonObject:
+    def _whole(self, piece: JsonObject, further: JoinedText) -> JsonObject:
         field = _TEXTS.get(str(piece.get("type")), "")
-        return {**piece, field: "".join([str(piece[field]), *texts])} if texts and field in piece else dict(piece)
+        return {**piece, field: f"{piece[field]}{further.text()}"} if further and field in piece else dict(piece)
 
 
 def piece_of_text(text: str, part: int | None) -> JsonObject:

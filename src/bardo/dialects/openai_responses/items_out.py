@@ -15,6 +15,7 @@ from bardo.dialects.shared.states import AFTER
 from bardo.streams.sse import encode_sse
 from bardo.values.blocks import Opaque
 from bardo.values.fold import OpaqueStates
+from bardo.values.runs import JoinedText
 
 
 class MergedFields(JsonObject):
@@ -43,7 +44,7 @@ class MergedFields(JsonObject):
 class WrittenPart:
     """One text: of a message, of thinking, of a summary, or the arguments of a call. `number` is the part of a summary it holds."""
 
-    __slots__ = ("closed", "fields", "index", "item", "kind", "number", "pieces", "plain", "prefix", "states")
+    __slots__ = ("closed", "fields", "index", "item", "kind", "number", "plain", "prefix", "states", "written")
 
     def __init__(self, kind: str, fields: JsonObject | None = None, *, number: int | None = None) -> None:
         # Whether it holds text, and not what the provider itself gave as a summary.
@@ -51,7 +52,7 @@ class WrittenPart:
         self.kind = kind
         self.fields: JsonObject = fields or {}
         self.number = number
-        self.pieces: list[str] = []
+        self.written = JoinedText()
         # Set when it is announced: where it stands, and how each of its deltas begins.
         self.index = 0
         self.item: WrittenItem | None = None
@@ -62,7 +63,7 @@ class WrittenPart:
     @property
     def text(self) -> str:
         """All of it."""
-        return "".join(self.pieces)
+        return self.written.text()
 
     @property
     def over(self) -> bool:
@@ -239,7 +240,7 @@ class WrittenReasoning(WrittenItem):
             part = WrittenPart(kind, number=place)
             part.plain = number is None
             self.add(part)
-        part.pieces.append(text)
+        part.written.add(text)
 
     def take(self, opaque: Opaque) -> None:
         super().take(opaque)
@@ -463,7 +464,7 @@ class ItemStream:
 
     def delta(self, part: WrittenPart, text: str) -> bytes:
         """Write a piece of an announced part."""
-        part.pieces.append(text)
+        part.written.add(text)
         if not part.prefix:
             return b""
         number = self._sequence

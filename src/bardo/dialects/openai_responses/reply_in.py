@@ -129,7 +129,7 @@ class OutputDecoder(PlainReplyDecoder):
             or delta.summary_index != live.summary_index
         ):
             return None
-        live.part.pieces.append(delta.delta)
+        live.part.streamed.add(delta.delta)
         return (live.part.event(delta.delta),)
 
     def finish(self) -> Sequence[Event]:

@@ -34,6 +34,7 @@ from bardo.values.events import (
     ToolCallStart,
     UnknownContent,
 )
+from bardo.values.runs import JoinedText
 
 DELTA_KINDS = {
     "response.output_text.delta": "output_text",
@@ -152,25 +153,24 @@ _TOLERANT: dict[type[msgspec.Struct], dict[str, Callable[[JsonValue], JsonValue]
 class Part:
     """One text of a reply, as it arrives. `event` makes the event of a piece of it."""
 
-    __slots__ = ("block", "disputed", "event", "pieces", "said")
+    __slots__ = ("block", "disputed", "event", "said", "streamed")
 
     def __init__(self, block: int, event: Callable[[str], Event]) -> None:
         self.block = block
         self.event = event
-        self.pieces: list[str] = []
+        self.streamed = JoinedText()
         self.said = False
         self.disputed = False
 
     def add(self, text: str, out: list[Event]) -> None:
         """Take a delta."""
-        self.pieces.append(text)
+        self.streamed.add(text)
         self.said = True
         out.append(self.event(text))
 
     def settle(self, full: str, out: list[Event]) -> None:
         """Take the whole text as it is said again: emit what is missing, and keep what was streamed where the two contradict."""
-        streamed = "".join(self.pieces)
-        self.pieces = [streamed]
+        streamed = self.streamed.text()
         if full == streamed or not full:
             return
         if full.startswith(streamed):
@@ -195,13 +195,12 @@ class ArgumentsPart(Part):
         if self.named:
             super().add(text, out)
         else:
-            self.pieces.append(text)
+            self.streamed.add(text)
 
     def name(self, out: list[Event]) -> None:
         """The call has begun: say what was held."""
         self.named = True
-        held = "".join(self.pieces)
-        self.pieces.clear()
+        held, self.streamed = self.streamed.text(), JoinedText()
         if held:
             self.add(held, out)
 

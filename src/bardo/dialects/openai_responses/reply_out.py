@@ -472,7 +472,7 @@ class _WholeOutput:
 
     def _add_part(self, kind: str, block: TextBlock | RefusalBlock, states: Sequence[Opaque]) -> None:
         part = WrittenPart(kind, fields_for(NAME, block.carried))
-        part.pieces.append(block.text)
+        part.written.add(block.text)
         for state in states:
             part.take(state)
         if not isinstance(self._open, WrittenMessage) or not joins(self._open, part):
@@ -505,7 +505,7 @@ class _WholeOutput:
         item.learn(fields_for(NAME, block.carried))
         self._begin(item)
         part = WrittenPart(item.part_kind)
-        part.pieces += (item.read(block.arguments), item.read_rest())
+        part.written.add(item.read(block.arguments) + item.read_rest())
         item.add(part)
         for state in block.opaque:
             item.take(state)
