@@ -263,7 +263,8 @@ class Call:
         self.request = request
         self.operation: Operation = operation
         self.streamed = streamed
-        self.request_id = new_request_id(services.clock())
+        self.started_at = services.clock()
+        self.request_id = new_request_id(self.started_at)
         name_task(self.request_id)
         self.tenant = tenant
         self.key_id = None if account is None else account.id
@@ -271,7 +272,6 @@ class Call:
         self.client_key = client_key
         self.layers = layers
         self.awaits_verdict = awaits_verdict
-        self.started_at = services.clock()
         self.payments = None if services.payments is None else services.payments.of_call(self.request_id, tenant)
         self.attempts = CallAttempts(services.watch, services.prices, self.started_at, self.payments)
         self.labels = call_labels(request, self._without_known_key)

@@ -265,7 +265,7 @@ class UpstreamReply:
         self._secrets = secrets_of(secrets) if secrets else self._services.keyring.secrets_of(attempt.target.provider)
         self.passed_headers = passed_headers(reply.headers, self._secrets)
         # Its content type tells whether it is a stream, else what was asked for.
-        self.streamed = _STREAMED.get(_kind(reply), requested)
+        self.streamed = _STREAMED.get(_content_type(reply.headers.get("content-type", "")), requested)
         # A provider may answer a streaming request whole, or the other way round: then its bytes are not the client's.
         self.forward = attempt.forward and self.streamed is requested
         if self._record:
@@ -620,7 +620,7 @@ async def send_wire(
     try:
         if reply.status >= 300:
             raise await _refusal(reply, provider, services.clock(), sent=wire.body)
-        kind = _kind(reply)
+        kind = _content_type(reply.headers.get("content-type", ""))
         if kind in _PAGES:
             raise await _page(reply, provider, kind)
     except BaseException:
@@ -641,7 +641,7 @@ async def _refusal(reply: Reply, provider: Provider, now: float, *, sent: bytes 
         body = await reply.read(_ERROR_BODY_LIMIT)
     except ProviderError:
         body = b""  # The status says enough.
-    if is_page(_kind(reply), body):
+    if is_page(_content_type(reply.headers.get("content-type", "")), body):
         # A proxy's or a host's, for people: no words of the provider's API.
         body = page_text(reply.status, body, provider.id).encode()
     refused = dialect(provider.row.dialect).decode_error(reply.status, body, reply.headers, provider.id)
@@ -673,13 +673,9 @@ async def _page(reply: Reply, provider: Provider, kind: str) -> MalformedReply:
     return MalformedReply(message, hint="check base_url", provider=provider.id)
 
 
-def _kind(reply: Reply) -> str:
-    named = reply.headers.get("content-type", "")
-    return named if named in _STREAMED else _kind_of(named)
-
-
 @lru_cache(maxsize=64)
-def _kind_of(named: str) -> str:
+def _content_type(named: str) -> str:
+    """Return the content type of a header, without its parameters."""
     return named.partition(";")[0].strip().lower()
 
 

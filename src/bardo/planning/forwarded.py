@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -139,7 +139,13 @@ def with_fields(raw: bytes, fields: dict[str, Any], changes: dict[str, Any]) -> 
         # Most clients write no spaces, or one: writing the values as they came gives their own bytes again.
         write = _spaced if raw[raw.find(b":") + 1] == _SPACE else encode_json
         if write(values) == raw:
-            return _changed(raw, values, changes, write) if changes else raw
+            if not changes:
+                return raw
+            first = next(iter(values))
+            if len(changes) == 1 and first in changes:
+                begin = len(first.encode()) + len('{"": ' if write is _spaced else '{"":')
+                return b"".join((raw[:begin], encode_json(changes[first]), raw[begin + _length(values[first]) :]))
+            return write({**values, **{name: msgspec.Raw(encode_json(value)) for name, value in changes.items()}})
     spans = _spans(raw, values)
     if spans is None:
         return None
@@ -155,17 +161,6 @@ def with_fields(raw: bytes, fields: dict[str, Any], changes: dict[str, Any]) -> 
         pieces += [view[place:last], b",", encode_json(added)[1:-1]]
         place = last
     return b"".join([*pieces, view[place:]]) if pieces else raw
-
-
-def _changed(
-    raw: bytes, values: dict[str, Any], changes: dict[str, Any], write: Callable[[dict[str, Any]], bytes]
-) -> bytes:
-    """Return an object that `write` gives as it came with some of its fields changed: in its place where that is the first one alone."""
-    first = next(iter(values))
-    if len(changes) == 1 and first in changes:
-        begin = len(first.encode()) + len('{"": ' if write is _spaced else '{"":')
-        return b"".join((raw[:begin], encode_json(changes[first]), raw[begin + _length(values[first]) :]))
-    return write({**values, **{name: msgspec.Raw(encode_json(value)) for name, value in changes.items()}})
 
 
 def _spaced(values: dict[str, Any]) -> bytes:

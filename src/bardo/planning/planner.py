@@ -13,7 +13,7 @@ from bardo.catalog.hosted_tools import hosted_tools
 from bardo.catalog.layer_rows import unsent_headers
 from bardo.catalog.meaningful import MeaningfulFields, builtin_meaningful
 from bardo.catalog.replay import Binding, ReplayRules, builtin_replay
-from bardo.catalog.request_shapes import shape_at
+from bardo.catalog.request_shapes import RequestShape, shape_at
 from bardo.catalog.shared_fields import default_dialect
 from bardo.dialects import dialect
 from bardo.dialects.shared.history_repair import refuse_repairs
@@ -447,7 +447,9 @@ def attempt_of(decision: Decision, teaches: tuple[Lesson, ...] = ()) -> Attempt:
     )
     withhold = forward and asked.stream and not asked.stream_usage and row.quirks.stream_usage
     facts = facts_of(asked.messages)
-    wire, written, refitted = _written(decision, asked, schemas, names, facts, forward=forward, withhold=withhold)
+    wire, written, refitted = _written(
+        decision, asked, schemas, names, shape, facts, forward=forward, withhold=withhold
+    )
     wire, hints = in_place_of_markers(wire, asked, target, draft.knowledge)
     # A search that no budget has room for is not sent.
     unsearched: tuple[Degradation, ...] = ()
@@ -509,6 +511,7 @@ def _written(
     asked: Request,
     schemas: WrittenTools | None,
     names: WrittenToolNames | None,
+    shape: RequestShape,
     facts: HistoryFacts,
     *,
     forward: bool,
@@ -516,11 +519,10 @@ def _written(
 ) -> tuple[WireRequest, Request | None, tuple[Degradation, ...]]:
     """Return the HTTP request, the Request that it was written of, and what that one lost.
 
-    `asked` has the schemas that are sent, `facts` are those of its messages. With `forward`, the provider gets the client's own body, of
-    which nothing is written (None), or else its history, where it takes them.
+    `asked` has the schemas that are sent, `shape` is what the model demands, `facts` are those of its messages. With `forward`, the
+    provider gets the client's own body, of which nothing is written (None), or else its history, where it takes them.
     """
     row, controlled = decision.draft.target.provider.row, decision.planned.controlled
-    shape = shape_at(row, asked.model)
     may_keep_history = forward
     if forward and keeps_fields(decision.planned, asked, row, facts):
         may_keep_history = takes_history(asked, row, shape, facts)

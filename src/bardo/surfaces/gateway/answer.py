@@ -24,9 +24,9 @@ from bardo.surfaces.gateway.http import (
     ClientDisconnected,
     Receive,
     Send,
+    encode_headers,
     own_headers,
     send_piece,
-    send_whole,
     start_stream,
 )
 from bardo.values.errors import (
@@ -109,7 +109,8 @@ class Answer:
             return
         own = own_headers(headers, ("content-type", content_type), ("content-length", str(len(body))))
         if self._cycle is None or not self._cycle.send_whole(status, own, body):
-            await send_whole(self._send, status, own, body)
+            await self._send({"type": "http.response.start", "status": status, "headers": encode_headers(own)})
+            await self._send({"type": "http.response.body", "body": body})
 
     async def piece(self, piece: bytes) -> None:
         """Send a piece of it."""

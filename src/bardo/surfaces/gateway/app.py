@@ -234,53 +234,13 @@ class Gateway:
         self._stop = stop
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one ASGI scope."""
-        if scope["type"] == "http":
-            await self.http(scope, receive, send)
-        elif scope["type"] == "websocket":
+        """Serve one ASGI scope: answer one request by HTTP, or hand on what is none."""
+        if scope["type"] == "websocket":
             await self.websocket(scope, receive, send, self)
         elif scope["type"] == "lifespan":
             await self._lifespan(receive, send)
-
-    def end_streams(self) -> None:
-        """End what has no end of its own, because the gateway stops: streams of events, and WebSockets once their requests are answered."""
-        self._context.end_streams()
-        self.sockets.end()
-
-    def encode_error(self, path: str, headers: Pairs, problem: BardoError) -> ErrorReply:
-        """Return the answer to a request that the server refused before it came here."""
-        language = dialect_of_path(path_without_key(path))
-        own = encode_headers([("content-type", JSON), *error_headers(problem, language)])
-        origin = self._access.allowed_origin(headers)
-        visible = origin_headers(origin) if origin else []
-        return ErrorReply(
-            status=error_status(problem, language), headers=[*own, *visible], body=error_body(problem, language)
-        )
-
-    async def _lifespan(self, receive: Receive, send: Send) -> None:
-        while True:
-            message = await receive()
-            hook, event = (
-                (self._start, "startup") if message["type"] == "lifespan.startup" else (self._stop, "shutdown")
-            )
-            if hook is not None:
-                await hook()
-            await send({"type": f"lifespan.{event}.complete"})
-            if event == "shutdown":
-                return
-
-    @property
-    def max_body_bytes(self) -> int:
-        """How long a body may be."""
-        return self._context.max_body
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether requests are being answered; who only reads events does not count."""
-        return self._context.is_busy()
-
-    async def http(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        if scope["type"] != "http":
+            return
         if scope["path"].startswith("/k/"):
             scope = without_path_key(scope)
         answer, route = Answer(send), None
@@ -321,6 +281,43 @@ class Gateway:
         finally:
             self._context.open_requests -= 1
             self._context.values.release(scope)
+
+    def end_streams(self) -> None:
+        """End what has no end of its own, because the gateway stops: streams of events, and WebSockets once their requests are answered."""
+        self._context.end_streams()
+        self.sockets.end()
+
+    def encode_error(self, path: str, headers: Pairs, problem: BardoError) -> ErrorReply:
+        """Return the answer to a request that the server refused before it came here."""
+        language = dialect_of_path(path_without_key(path))
+        own = encode_headers([("content-type", JSON), *error_headers(problem, language)])
+        origin = self._access.allowed_origin(headers)
+        visible = origin_headers(origin) if origin else []
+        return ErrorReply(
+            status=error_status(problem, language), headers=[*own, *visible], body=error_body(problem, language)
+        )
+
+    async def _lifespan(self, receive: Receive, send: Send) -> None:
+        while True:
+            message = await receive()
+            hook, event = (
+                (self._start, "startup") if message["type"] == "lifespan.startup" else (self._stop, "shutdown")
+            )
+            if hook is not None:
+                await hook()
+            await send({"type": f"lifespan.{event}.complete"})
+            if event == "shutdown":
+                return
+
+    @property
+    def max_body_bytes(self) -> int:
+        """How long a body may be."""
+        return self._context.max_body
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether requests are being answered; who only reads events does not count."""
+        return self._context.is_busy()
 
     async def websocket(self, scope: Scope, receive: Receive, send: Send, serve: Serve) -> None:
         """Answer a request for a WebSocket. `serve` answers the requests that come by it: the configuration may change meanwhile."""

@@ -83,6 +83,7 @@ _MOST_NAMES, _LONGEST_NAME = 1024, 64
 class ClientHead:
     """The headers of a request that bardo reads. `fields` has the first of each, `lines` all of them in their order.
 
+    `names_key`: a header holds the gateway's key and nothing else, so that those that may hold one are for a provider.
     `accepted_by` is the Access that has checked it, `is_json` whether it was found to announce JSON, and `caller`
     the `tenants.Caller` where no keys are asked for: None if that was not found yet, or the key is not in a header.
     """
@@ -90,6 +91,7 @@ class ClientHead:
     def __init__(self, lines: Lines) -> None:
         self.lines = lines
         self.fields = dict(reversed(lines))
+        self.names_key = GATEWAY_KEY in self.fields
         self.accepted_by: object = None
         self.is_json = False
         self.caller: Any = None
@@ -105,11 +107,6 @@ class ClientHead:
         if signed is not None:
             return signed[1]
         return next(iter(self.keys), "")
-
-    @property
-    def names_key(self) -> bool:
-        """Whether a header holds the gateway's key and nothing else, so that those that may hold one are for a provider."""
-        return GATEWAY_KEY in self.fields
 
     @once
     def login(self) -> ClientLogin | None:
@@ -378,15 +375,14 @@ def caller_of(scope: Scope) -> Caller:
     caller: Caller | None = head.caller
     if caller is not None and account is None and _PATH_KEY not in scope:
         return caller
+    key = key_of(scope)
+    tenant = tenant_of(key) if account is None else account.tenant
     if head.names_key or _PATH_KEY in scope:
-        key = key_of(scope)
-        tenant = tenant_of(key) if account is None else account.tenant
         login = head.login
         return Caller(key, tenant if login is None else tenant_of(f"{tenant} {login.digest}"), account, login)
     if account is not None:
-        return Caller(key_of(scope), account.tenant, account)
-    key = key_of(scope)
-    caller = Caller(key, tenant_of(key), None, head.login)
+        return Caller(key, tenant, account)
+    caller = Caller(key, tenant, None, head.login)
     if head.key:
         head.caller = caller
     return caller
@@ -394,8 +390,10 @@ def caller_of(scope: Scope) -> Caller:
 
 def key_of(scope: Scope) -> str:
     """Return the key a client came with, the id of the key where it signs requests as AWS's do, empty where it came without one."""
-    accepted: str | None = scope.get(KEY) or scope.get(_PATH_KEY)
-    return accepted or head_of(scope).key or next(iter(_keys_in_query(scope.get("query_string", b""))), "")
+    accepted: str | None = scope.get(KEY) or scope.get(_PATH_KEY) or head_of(scope).key
+    if accepted or b"key=" not in (query := scope.get("query_string", b"")):
+        return accepted or ""
+    return next(iter(_keys_in_query(query)), "")
 
 
 def keys_of(scope: Scope) -> tuple[str, ...]:
@@ -434,8 +432,6 @@ def path_without_key(path: str) -> str:
 
 def _keys_in_query(query: bytes) -> list[str]:
     """Return the keys of `?key=`, as Gemini's clients may send it."""
-    if b"key=" not in query:
-        return []
     found = parse_qs(query.decode("latin-1")).get("key", [])
     return [key for one in found if (key := one.strip())]
 

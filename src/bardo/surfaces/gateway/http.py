@@ -28,7 +28,7 @@ async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
 
     Nothing is read of a body that announces more than `limit` bytes, and no more than that of any other.
     """
-    declared = header(scope, b"content-length")
+    declared = headers_of(scope).get(b"content-length", b"")
     if declared.isdigit() and int(declared) > limit:
         raise too_large(limit)
     message = await receive()
@@ -96,12 +96,6 @@ def own_headers(headers: Sequence[tuple[str, str]], *first: tuple[str, str]) -> 
             break
     own = own or f"req_{CHANCE.getrandbits(96):024x}"
     return [*first, *headers, ("x-request-id", own), ("request-id", own)]
-
-
-async def send_whole(send: Send, status: int, headers: Sequence[tuple[str, str]], body: bytes) -> None:
-    """Send an answer in one piece."""
-    await send({"type": "http.response.start", "status": status, "headers": encode_headers(headers)})
-    await send({"type": "http.response.body", "body": body})
 
 
 async def start_stream(send: Send, headers: Sequence[tuple[str, str]], *, content_type: str) -> None:

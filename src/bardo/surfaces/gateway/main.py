@@ -218,7 +218,7 @@ class ReloadingGateway:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI scope."""
         if scope["type"] == "http":
-            await self._now.application.http(scope, receive, send)
+            await self._now.application(scope, receive, send)
             if self._earlier:
                 self._begin(self._retire())
         elif scope["type"] == "websocket":
