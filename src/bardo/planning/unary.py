@@ -175,17 +175,12 @@ def _part(form: EmbeddingForm, reply: WholeReply, batch: EmbedRequest, target: T
     if len(part.vectors) != len(batch.inputs):
         raise WrongShape(f"it holds {len(part.vectors)} vectors for {len(batch.inputs)} inputs")
     if batch.encoding == "base64":
-        _check_numbers_fit(part)
+        try:
+            for vector in part.vectors:
+                base64_of(vector)
+        except ValueError as problem:
+            raise WrongShape(str(problem)) from None
     return part
-
-
-def _check_numbers_fit(part: Embeddings) -> None:
-    """Raise WrongShape where base64 of the vectors cannot be written."""
-    try:
-        for vector in part.vectors:
-            base64_of(vector)
-    except ValueError as problem:
-        raise WrongShape(str(problem)) from None
 
 
 def _joined(

@@ -85,18 +85,14 @@ def _render(answer: RenderedAnswer) -> list[DiscordPart]:
     return discord_messages(answer.text, reveals=answer.reveals)
 
 
-def _intents() -> discord.Intents:
-    intents = discord.Intents.none()
-    intents.guilds = intents.guild_messages = intents.dm_messages = True
-    return intents
-
-
 class DiscordBot(discord.Client):
     """Decides what an event of Discord's gateway is, and has it answered."""
 
     def __init__(self, settings: DiscordSettings, chat: ChatBot[DiscordPart], announce: Callable[[str], None]) -> None:
+        intents = discord.Intents.none()
+        intents.guilds = intents.guild_messages = intents.dm_messages = True
         super().__init__(
-            intents=_intents(),
+            intents=intents,
             allowed_mentions=discord.AllowedMentions.none(),
             max_messages=None,
             chunk_guilds_at_startup=False,

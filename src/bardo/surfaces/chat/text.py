@@ -74,7 +74,10 @@ def _form_one_letter(text: str, place: int) -> bool:
     if before == _ZERO_WIDTH_JOINER or after == _ZERO_WIDTH_JOINER or _extends(after):
         return True
     if _is_regional(before) and _is_regional(after):
-        return _regional_before(text, place) % 2 == 1
+        count = 0
+        while count < _LONGEST_CLUSTER and place > count and _is_regional(text[place - 1 - count]):
+            count += 1
+        return count % 2 == 1
     return "\u1100" <= before <= "\u115f" and ("\u1100" <= after <= "\u115f" or "\uac00" <= after <= "\ud7a3")
 
 
@@ -90,11 +93,3 @@ def _extends(letter: str) -> bool:
 
 def _is_regional(letter: str) -> bool:
     return "\U0001f1e6" <= letter <= "\U0001f1ff"
-
-
-def _regional_before(text: str, place: int) -> int:
-    """Count the halves of flags just before a place, as far as letters are looked at."""
-    count = 0
-    while count < _LONGEST_CLUSTER and place > count and _is_regional(text[place - 1 - count]):
-        count += 1
-    return count

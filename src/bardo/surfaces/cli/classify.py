@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 import typer
@@ -136,7 +136,17 @@ def _rows(path: Path) -> Iterator[dict[str, str]]:
 
 def _show_heads(heads: Sequence[Head], *, as_json: bool) -> None:
     if as_json:
-        show_json({"heads": [_head_fields(head) for head in heads]})
+        heads_as_fields = [
+            {
+                "question": head.name,
+                "labels": list(head.labels),
+                "rows": head.rows,
+                "accuracy": head.accuracy,
+                "interval": head.interval,
+            }
+            for head in heads
+        ]
+        show_json({"heads": heads_as_fields})
         return
     table = Table("question", "labels", "rows", "right", "95 % interval")
     for head in heads:
@@ -145,13 +155,3 @@ def _show_heads(heads: Sequence[Head], *, as_json: bool) -> None:
             head.name, str(len(head.labels)), str(head.rows), f"{head.accuracy:.3f}", f"{low:.3f} to {high:.3f}"
         )
     show(table)
-
-
-def _head_fields(head: Head) -> dict[str, Any]:
-    return {
-        "question": head.name,
-        "labels": list(head.labels),
-        "rows": head.rows,
-        "accuracy": head.accuracy,
-        "interval": head.interval,
-    }

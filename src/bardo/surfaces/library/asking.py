@@ -245,26 +245,26 @@ def build_request(prompt: Prompt, model: str, options: Options, *, stream: bool)
     if system:
         turns = [Message("system", (TextBlock(system),)), *turns]
     tools = tuple(_tool(tool, place) for place, tool in enumerate(options.get("tools", ())))
+    stop = options.get("stop", ())
+    given, other = options.get("max_output_tokens"), options.get("max_tokens")
+    if given is not None and other is not None and given != other:
+        hint = "give one of them"
+        raise InvalidRequest("max_tokens and max_output_tokens say different things", hint=hint, param="max_tokens")
     return Request(
         model=model,
         messages=tuple(turns),
         tools=tools,
         tool_choice=_tool_choice(options.get("tool_choice"), options.get("parallel_tool_calls"), tools),
-        max_output_tokens=_max_output_tokens(options),
+        max_output_tokens=other if given is None else given,
         choices=_answer_count(options.get("n", 1)),
-        sampling=_sampling(options),
+        sampling=Sampling(
+            **{name: value for name, value in options.items() if name in _SAMPLED},  # type: ignore[arg-type]
+            stop=(stop,) if isinstance(stop, str) else tuple(stop),
+        ),
         extra=dict(options.get("extra") or {}),
         reasoning=policy_of(options.get("reasoning")),
         stream=stream,
         options=_bardo_options(options),
-    )
-
-
-def _sampling(options: Options) -> Sampling:
-    stop = options.get("stop", ())
-    return Sampling(
-        **{name: value for name, value in options.items() if name in _SAMPLED},  # type: ignore[arg-type]
-        stop=(stop,) if isinstance(stop, str) else tuple(stop),
     )
 
 
@@ -336,14 +336,6 @@ def _tool_choice(choice: Any, parallel: bool | None, tools: Sequence[Tool]) -> T
             f"tool_choice is {name!r}"[:200] + ", which is none of the tools", hint=hint, param="tool_choice"
         )
     return ToolChoice(mode="named", name=name, parallel=parallel)
-
-
-def _max_output_tokens(options: Options) -> int | None:
-    given, other = options.get("max_output_tokens"), options.get("max_tokens")
-    if given is not None and other is not None and given != other:
-        hint = "give one of them"
-        raise InvalidRequest("max_tokens and max_output_tokens say different things", hint=hint, param="max_tokens")
-    return other if given is None else given
 
 
 def _answer_count(asked: Any) -> int:

@@ -34,7 +34,17 @@ def layer_facts(pipeline: Mapping[str, Any] | None) -> Iterator[tuple[str, str]]
         return
     yield "pipeline", printable(str(pipeline.get("profile", "")))
     for one in pipeline.get("layers", ()):
-        yield f"layer {printable(str(one.get('layer', '')))}", printable(_line(one))
+        before, after = one.get("tokens_before"), one.get("tokens_after")
+        spent = one.get("microseconds")
+        saw = ", ".join(f"{name} {value}" for name, value in (one.get("saw") or {}).items())
+        words = (
+            one.get("did") or "changed nothing",
+            f"{before} to {after} tokens" if before is not None and after is not None and before != after else "",
+            f"saw {saw}" if saw else "",
+            f"{spent} µs" if spent is not None else "",
+            f"off by {one['off']}" if one.get("off") else "",
+        )
+        yield f"layer {printable(str(one.get('layer', '')))}", printable("; ".join(word for word in words if word))
 
 
 def cache_fact(row: LogRow) -> str:
@@ -43,20 +53,6 @@ def cache_fact(row: LogRow) -> str:
         return ""
     saved = "" if row.reply_saved_nanos is None else f", saved {dollars(usd(row.reply_saved_nanos))}"
     return f"{row.cache}{saved}"
-
-
-def _line(receipt: Mapping[str, Any]) -> str:
-    before, after = receipt.get("tokens_before"), receipt.get("tokens_after")
-    spent = receipt.get("microseconds")
-    saw = ", ".join(f"{name} {value}" for name, value in (receipt.get("saw") or {}).items())
-    words = (
-        receipt.get("did") or "changed nothing",
-        f"{before} to {after} tokens" if before is not None and after is not None and before != after else "",
-        f"saw {saw}" if saw else "",
-        f"{spent} µs" if spent is not None else "",
-        f"off by {receipt['off']}" if receipt.get("off") else "",
-    )
-    return "; ".join(word for word in words if word)
 
 
 LAYERS = {
@@ -103,11 +99,17 @@ def receipt_facts(receipt: Mapping[str, Any] | None, said: str | None) -> list[t
     if receipt is None or "layer" not in receipt:
         return []
     seen = receipt.get("observed") or {}
+    tokens = seen.get("reasoning_tokens")
+    how = "estimated" if seen.get("approx") else "reported"
+    counted = "tokens not reported" if tokens is None else f"{count(tokens)} tokens {how}"
     return [
         ("thinking asked", intent_text(str(receipt.get("intent")))),
         ("thinking sent", _sent_text(said, receipt.get("emitted"))),
         ("decided by", decision_text(str(receipt["layer"]), str(receipt.get("reason") or ""))),
-        ("seen", _observed_text(seen)),
+        (
+            "seen",
+            f"{counted}, {'its text' if seen.get('text_seen') else 'no text'} ({seen.get('visibility') or 'none'})",
+        ),
         ("verdict", verdict_text(str(receipt.get("verdict")))),
     ]
 
@@ -135,13 +137,6 @@ def verdict_text(verdict: str) -> str:
 def _sent_text(said: str | None, fields: Any) -> str:
     written = printable(msgspec.json.encode(fields).decode()) if fields else ""
     return " as ".join(part for part in (intent_text(said or ""), written) if part) or "nothing"
-
-
-def _observed_text(seen: Mapping[str, Any]) -> str:
-    tokens = seen.get("reasoning_tokens")
-    how = "estimated" if seen.get("approx") else "reported"
-    counted = "tokens not reported" if tokens is None else f"{count(tokens)} tokens {how}"
-    return f"{counted}, {'its text' if seen.get('text_seen') else 'no text'} ({seen.get('visibility') or 'none'})"
 
 
 # The second in which a call began, and as many random digits.
@@ -210,6 +205,12 @@ def call_facts(row: LogRow, now: float, feedback: Sequence[Feedback] = ()) -> Ta
 
 def call_fields(row: LogRow, now: float, feedback: Sequence[Feedback] = ()) -> list[tuple[str, str]]:
     """Return the facts about one call as names and words, without what is empty."""
+    cached = f", of them {count(row.cached_input_tokens)} from the cache" if row.cached_input_tokens else ""
+    parts = ", ".join(f"{cause} {dollars(usd(nanos))}" for cause, nanos in (row.cost_parts or {}).items())
+    words = [dollars(row.cost_usd), *([f"({parts})"] if parts else [])]
+    reported, computed = row.reported_cost_nanos, row.computed_cost_nanos
+    if reported is not None and computed is not None and reported != computed:
+        words.append(f"as reported; {dollars(usd(computed))} by the prices")
     pairs: list[tuple[str, str]] = [
         ("id", row.request_id),
         ("time", f"{moment(row.started_at, now)}, took {seconds(row.seconds)}{_first_byte(row)}"),
@@ -227,9 +228,9 @@ def call_fields(row: LogRow, now: float, feedback: Sequence[Feedback] = ()) -> l
         ("finish", _finish(row)),
         ("visibility", row.visibility or NOT_REPORTED),
         ("thinking", _thinking(row)),
-        ("input", _input(row)),
+        ("input", f"{count(row.input_tokens)} tokens{cached}"),
         ("output", f"{count(row.output_tokens, estimated=row.tokens_approx and row.outcome != 'ok')} tokens"),
-        ("cost", _cost(row)),
+        ("cost", " ".join(words)),
         *((f"attempt {number}", _attempt(one)) for number, one in enumerate(row.attempt_records, start=1)),
         *(("degraded", difference(msgspec.convert(given, Degradation))) for given in row.degraded),
         ("cache", cache_fact(row)),
@@ -293,21 +294,6 @@ def _thinking(row: LogRow) -> str:
         return "tokens not reported"
     how = "estimated from its text" if row.tokens_approx else "reported by the provider"
     return f"{count(row.reasoning_tokens, estimated=row.tokens_approx)} tokens, {how}"
-
-
-def _input(row: LogRow) -> str:
-    cached = f", of them {count(row.cached_input_tokens)} from the cache" if row.cached_input_tokens else ""
-    return f"{count(row.input_tokens)} tokens{cached}"
-
-
-def _cost(row: LogRow) -> str:
-    """Write what a call cost, by cause; of a cost that is not known, the parts that are."""
-    parts = ", ".join(f"{cause} {dollars(usd(nanos))}" for cause, nanos in (row.cost_parts or {}).items())
-    words = [dollars(row.cost_usd), *([f"({parts})"] if parts else [])]
-    reported, computed = row.reported_cost_nanos, row.computed_cost_nanos
-    if reported is not None and computed is not None and reported != computed:
-        words.append(f"as reported; {dollars(usd(computed))} by the prices")
-    return " ".join(words)
 
 
 def _attempt(one: AttemptRecord) -> str:

@@ -442,11 +442,19 @@ def openapi_document() -> dict[str, Any]:
 def _operation(route: ListedRoute) -> dict[str, Any]:
     form = form_of(route.route)
     description = description_of(form)
+    asks_model = route.route.endpoint in OPTION_ENDPOINTS
+    success: dict[str, Any] = {"description": "The answer.", "content": _content(route, form)}
+    if asks_model:
+        success["headers"] = {name: ref(name, "headers") for name in REPLY_HEADERS}
+    found = {"200": success}
+    if route.route.endpoint == "openapi":
+        found["304"] = {"description": "The client has the document."}
+    error = ref("Error.by_client" if route.route.by_client else f"Error.{route.route.dialect}", "responses")
     operation: dict[str, Any] = {
         "operationId": _operation_id(route),
         "summary": description.summary,
         "tags": [description.group],
-        "responses": _responses(route, form),
+        "responses": {**found, "4XX": error, "5XX": error},
     }
     if description.description:
         operation["description"] = description.description
@@ -482,18 +490,6 @@ def _request_body(route: ListedRoute, form: str) -> dict[str, Any] | None:
         return None
     schema = ref(component_name(name, "request"))
     return {"required": route.route.endpoint not in OPTIONAL_BODIES, "content": {_JSON: {"schema": schema}}}
-
-
-def _responses(route: ListedRoute, form: str) -> dict[str, Any]:
-    asks_model = route.route.endpoint in OPTION_ENDPOINTS
-    success: dict[str, Any] = {"description": "The answer.", "content": _content(route, form)}
-    if asks_model:
-        success["headers"] = {name: ref(name, "headers") for name in REPLY_HEADERS}
-    found = {"200": success}
-    if route.route.endpoint == "openapi":
-        found["304"] = {"description": "The client has the document."}
-    error = ref("Error.by_client" if route.route.by_client else f"Error.{route.route.dialect}", "responses")
-    return {**found, "4XX": error, "5XX": error}
 
 
 def _content(route: ListedRoute, form: str) -> dict[str, Any]:

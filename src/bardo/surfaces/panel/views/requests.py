@@ -71,8 +71,16 @@ async def show_requests(panel: Panel, request: PanelRequest) -> Page:
     query = {name: request.query[name].strip()[:_LONGEST] for name in _FIELDS if request.query.get(name, "").strip()}
     now = panel.context.services.clock()
     written = request.query.get("before", "")
-    row_number = int(written) if written.isascii() and written.isdecimal() and len(written) < 16 else None
-    wanted, before = _filter(query, request, now), row_number
+    before = int(written) if written.isascii() and written.isdecimal() and len(written) < 16 else None
+    span, own = _SPANS.get(query.get("span", "")), request.viewer.key_id
+    wanted = CallFilter(
+        provider=query.get("provider"),
+        model=query.get("model"),
+        outcome=query["outcome"] if query.get("outcome") in OUTCOMES else None,
+        key_id=own if own is not None else query.get("key"),
+        since=None if span is None else now - span[1],
+        id_part=query.get("id", ""),
+    )
 
     def read(log: LogReader) -> CallPage:
         return log.calls_before(wanted, before, limit=ROWS)
@@ -91,18 +99,6 @@ async def show_requests(panel: Panel, request: PanelRequest) -> Page:
         "keys": _key_choices(panel) if shown_keys else None,
     }
     return Page("requests.html", "Requests", values)
-
-
-def _filter(query: Mapping[str, str], request: PanelRequest, now: float) -> CallFilter:
-    span, own = _SPANS.get(query.get("span", "")), request.viewer.key_id
-    return CallFilter(
-        provider=query.get("provider"),
-        model=query.get("model"),
-        outcome=query["outcome"] if query.get("outcome") in OUTCOMES else None,
-        key_id=own if own is not None else query.get("key"),
-        since=None if span is None else now - span[1],
-        id_part=query.get("id", ""),
-    )
 
 
 def _form(panel: Panel, query: Mapping[str, str]) -> dict[str, Any]:
