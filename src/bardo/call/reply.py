@@ -556,13 +556,17 @@ class LiveReply:
 
     async def _conclude(self, reader: ReplyReader) -> None:
         """Log the call and let go of the reply. Raises the error of a whole reply that failed."""
-        failure, layers = reader.failure, self.call.layers
+        failure, layers, upstream = reader.failure, self.call.layers, self._upstream
         broken: CallOutcome = "broken" if self.request.stream else "error"
         self.log(("cancelled" if self._client_left else "ok") if failure is None else broken, failure)
         # Another call may get no answer that bardo judged, and nothing that a layer changed.
-        as_it_came = self.answer is None and (layers is None or not layers.changes_reply)
-        if self._stale_place is not None and failure is None and self._upstream is not None and as_it_came:
-            self._stale_place.keep(self.attempt, self._upstream.recorded)
+        if (
+            self._stale_place is not None
+            and failure is None
+            and (upstream is not None and upstream.answer is None)
+            and (layers is None or not layers.changes_reply)
+        ):
+            self._stale_place.keep(upstream.attempt, upstream.recorded)
         if layers is not None:
             await self._end_layers(layers, ok=failure is None)
         await self._release()

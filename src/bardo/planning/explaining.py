@@ -51,15 +51,11 @@ def field_sources(
     `unprofiled` is the body of the request without its profile, or None if it has none.
     """
     for place, of_leaves in groupby(
-        _leaf_sources(body, request, attempt, unprofiled), key=lambda source: _two_levels(source.path)
+        _leaf_sources(body, request, attempt, unprofiled), key=lambda source: ".".join(source.path.split(".")[:2])
     ):
         sources = list(of_leaves)
         same = len({(source.layer, source.reason) for source in sources}) == 1
         yield from (FieldSource(path=place, layer=sources[0].layer, reason=sources[0].reason),) if same else sources
-
-
-def _two_levels(path: str) -> str:
-    return ".".join(path.split(".")[:2])
 
 
 def _leaf_sources(
@@ -67,9 +63,17 @@ def _leaf_sources(
 ) -> Iterator[FieldSource]:
     given = request.body or {}
     if attempt.written is None:
-        yield from _as_it_came(body, given, request)
+        # The body is the client's own: only the model's name and what bardo asks of usage may differ.
+        for path, value in leaves(body):
+            differs = value_at(given, path) != value
+            reason = _NAMED if path == "model" and request.model != value else _USAGE if differs else _AS_ASKED
+            yield FieldSource(path=path, reason=reason)
         return
-    known = _by_part(body, attempt.written, request, attempt)
+    # The sources that one part of the written request accounts for.
+    known: dict[str, FieldSource] = {}
+    for without, layer, reason in _parts(attempt.written, request, attempt):
+        for path in _changed(body, _body(without, attempt)):
+            known.setdefault(path, FieldSource(path=path, layer=layer, reason=reason))
     if unprofiled is not None:
         known |= {path: _of_profile(path, known.get(path)) for path in _changed(body, unprofiled)}
     unasked = _unasked(attempt.written, attempt)
@@ -90,14 +94,6 @@ def _unasked(written: Request, attempt: Attempt) -> dict[str, Any]:
     return _body(Request(model=written.model, messages=(), stream=written.stream, dialect=written.dialect), attempt)
 
 
-def _as_it_came(body: dict[str, Any], given: Mapping[str, Any], request: Request) -> Iterator[FieldSource]:
-    """Give the sources of a body that is the client's own: only the model's name and what bardo asks of usage may differ."""
-    for path, value in leaves(body):
-        differs = value_at(given, path) != value
-        reason = _NAMED if path == "model" and request.model != value else _USAGE if differs else _AS_ASKED
-        yield FieldSource(path=path, reason=reason)
-
-
 def _reason(
     path: str, value: Any, given: Mapping[str, Any], unasked: dict[str, Any], request: Request, attempt: Attempt
 ) -> str:
@@ -109,15 +105,6 @@ def _reason(
         return _USAGE if path.startswith("stream_options") else _UNASKED
     spoken = attempt.target.provider.row.dialect
     return f"{_AS_ASKED}, written for {spoken}"
-
-
-def _by_part(body: dict[str, Any], written: Request, request: Request, attempt: Attempt) -> dict[str, FieldSource]:
-    """Return the sources that one part of the written request accounts for, by path."""
-    found: dict[str, FieldSource] = {}
-    for without, layer, reason in _parts(written, request, attempt):
-        for path in _changed(body, _body(without, attempt)):
-            found.setdefault(path, FieldSource(path=path, layer=layer, reason=reason))
-    return found
 
 
 def _of_profile(path: str, part: FieldSource | None) -> FieldSource:

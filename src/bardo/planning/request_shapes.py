@@ -31,7 +31,7 @@ from bardo.reasoning.control import (
 )
 from bardo.reasoning.control.off import without_thinking
 from bardo.reasoning.starting import toggles_thinking
-from bardo.reuse import is_on, size_of
+from bardo.reuse import size_of
 from bardo.values.blocks import TextBlock
 from bardo.values.degradation import Degradation
 from bardo.values.request import Control, HistoryFacts, Message, OutputFormat, ReasoningPolicy, Request, Tool
@@ -144,7 +144,7 @@ class ShapePlan(msgspec.Struct, frozen=True, kw_only=True):
 
 def plan_shape(request: Request, target: Target, facts: TargetFacts, knowledge: Knowledge) -> ShapePlan:
     """Return the plan of a request's shape, made before or now. Raises InvalidRequest and Unsupported, as planning does."""
-    shape = shape_of(request) if is_on() else None
+    shape = shape_of(request)
     if shape is None:
         return _made(bare(request), target, facts, knowledge)
     row = target.provider.row

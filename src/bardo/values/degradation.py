@@ -54,13 +54,20 @@ class DegradationList:
         if len(self._listed) >= MAX_REPORTED:
             self._unlisted += 1
         else:
-            self._listed.append(degradation if len(written) <= MAX_VALUE_BYTES else _shortened(degradation))
+            if len(written) > MAX_VALUE_BYTES:
+                values = {name: _short(getattr(degradation, name)) for name in ("asked", "sent")}
+                texts = {name: _truncated(getattr(degradation, name), MAX_VALUE_BYTES // 4) for name in ("what", "why")}
+                degradation = Degradation(**values, **texts)
+            self._listed.append(degradation)
 
     @property
     def all(self) -> tuple[Degradation, ...]:
         """All of them, as far as they are listed, and how many are not."""
         if not self._all and self._listed:
-            self._all = (*self._listed, *([_rest(self._unlisted)] if self._unlisted else ()))
+            self._all = tuple(self._listed)
+            if self._unlisted:
+                why = f"differences beyond the first {MAX_REPORTED} are counted, not listed"
+                self._all = (*self._all, Degradation(UNLISTED, sent=self._unlisted, why=why))
         return self._all
 
 
@@ -77,16 +84,6 @@ def distinct(degraded: Collection[Degradation]) -> tuple[Degradation, ...]:
 def unlisted(degraded: Iterable[Degradation]) -> int:
     """Return how many differences are counted and not listed."""
     return sum(one.sent for one in degraded if one.what == UNLISTED and type(one.sent) is int)
-
-
-def _rest(count: int) -> Degradation:
-    return Degradation(UNLISTED, sent=count, why=f"differences beyond the first {MAX_REPORTED} are counted, not listed")
-
-
-def _shortened(degradation: Degradation) -> Degradation:
-    values = {name: _short(getattr(degradation, name)) for name in ("asked", "sent")}
-    texts = {name: _truncated(getattr(degradation, name), MAX_VALUE_BYTES // 4) for name in ("what", "why")}
-    return Degradation(**values, **texts)
 
 
 def _short(value: Any) -> Any:

@@ -174,13 +174,9 @@ def _written_forms(value: str) -> Iterable[str]:
     encoded = [quote(value, safe=""), quote(value), quote_plus(value)] if _is_text(value) else []
     escaped = [json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]]
     yield value
-    yield from (form for one in encoded for form in (one, _lower_escapes(one)))
+    yield from (form for one in encoded for form in (one, re.sub("%[0-9A-F]{2}", lambda found: found[0].lower(), one)))
     yield from (form for one in escaped for form in (one, one.replace("/", r"\/")))
     yield html.escape(value)
-
-
-def _lower_escapes(text: str) -> str:
-    return re.sub("%[0-9A-F]{2}", lambda found: found[0].lower(), text)
 
 
 def _is_text(value: str) -> bool:

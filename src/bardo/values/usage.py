@@ -131,8 +131,12 @@ def block_tokens(block: Block, count_text: Callable[[str], int] = estimate_token
 
 
 class TokenEstimate(msgspec.Struct, eq=False):
-    """The estimate of a text that arrives in pieces: the sum of the estimates of small pieces would be too high."""
+    """The estimate of a text that arrives in pieces: the sum of the estimates of small pieces would be too high.
 
+    `tokens` is the estimate so far, 0 before there is any text.
+    """
+
+    tokens: int = 0
     _plain: int = 0
     _other: int = 0
 
@@ -141,13 +145,8 @@ class TokenEstimate(msgspec.Struct, eq=False):
         plain = len(text) if text.isascii() else _ascii_characters(text)
         self._plain += plain
         self._other += len(text) - plain
-
-    @property
-    def tokens(self) -> int:
-        """The estimate so far, 0 before there is any text."""
-        if not self._plain and not self._other:
-            return 0
-        return max(1, round(self._plain / 4 + self._other / 1.5))
+        if self._plain or self._other:
+            self.tokens = max(1, round(self._plain / 4 + self._other / 1.5))
 
 
 Cause = Literal[

@@ -47,7 +47,6 @@ from bardo.surfaces.gateway.callers import (
     secrets_of,
     without_path_key,
 )
-from bardo.surfaces.gateway.completions import complete
 from bardo.surfaces.gateway.context import (
     GatewayContext,
     PanelLoader,
@@ -57,7 +56,7 @@ from bardo.surfaces.gateway.context import (
     show_panel_problem,
 )
 from bardo.surfaces.gateway.files import delete_file, list_files, read_file, show_file, upload_file
-from bardo.surfaces.gateway.generate import generate
+from bardo.surfaces.gateway.generate import complete, generate
 from bardo.surfaces.gateway.http import ClientDisconnected, Receive, Scope, Send, encode_headers
 from bardo.surfaces.gateway.ollama import (
     generate_or_load,

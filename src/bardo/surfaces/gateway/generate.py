@@ -12,12 +12,18 @@ from bardo.adapters.long_work import run_by_size, size_of_body
 from bardo.call.open import open_call
 from bardo.call.reply import LiveReply
 from bardo.dialects import dialect
+from bardo.dialects.openai_chat.completions import (
+    CompletionRequest,
+    CompletionStream,
+    decode_completion,
+    encode_completion,
+)
 from bardo.dialects.openai_responses.compaction import is_triggered
 from bardo.dialects.shared.blocks import encode_all
 from bardo.dialects.shared.dialect import Dialect, ReplyEncoder
 from bardo.planning.token_counting import PromptEstimates
 from bardo.replies.forwarding import ClientModelEncoder, ForwardedModel, ReplyUpdate, named_as_asked, with_client_model
-from bardo.replies.receipt import cost_headers, early_headers, late_headers
+from bardo.replies.receipt import cost_headers, early_headers, headers_of_calls, late_headers
 from bardo.streams.eventstream import CONTENT_TYPE as EVENT_STREAM
 from bardo.surfaces.gateway.answer import Answer, Draining, KeepAlive, ReplyStorage, run_until_disconnect
 from bardo.surfaces.gateway.callers import Caller, caller_of, with_headers, with_trace
@@ -372,3 +378,59 @@ def _forward_frames(update: ReplyUpdate, named: ForwardedModel, encoder: ReplyEn
     if not again:
         return raw
     return raw + b"".join([written for one in again for written in encoder.feed(one)])
+
+
+async def complete(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
+    """Answer a request for completions, OpenAI's older endpoint, by whoever gives replies to a chat. Each prompt is a call of its own.
+
+    Raises BardoError where none begins.
+    """
+    body = await context.body(scope, receive)
+    asked = await run_by_size(size_of_body(body), lambda: decode_completion(body))
+    requests = tuple(with_headers(request, scope) for request in asked.requests)
+    asked = msgspec.structs.replace(asked, requests=requests)
+    caller, draining = caller_of(scope), context.draining(answer)
+    if asked.stream:
+        replies = list(zip(requests, CompletionStream(asked).encoders(), strict=True))
+        work = stream_replies(context, replies, caller, answer, may_forward=False, draining=draining)
+    else:
+        work = _send_completions(context, asked, caller, answer, draining)
+    try:
+        await run_until_disconnect(receive, work, draining.leave)
+    finally:
+        draining.end()
+
+
+async def _send_completions(
+    context: GatewayContext, asked: CompletionRequest, caller: Caller, answer: Answer, draining: Draining
+) -> None:
+    """Send the completions of all prompts, with the headers of all their calls. Raises BardoError where a reply broke."""
+    lives = []
+    for request in asked.requests:
+        live = await open_call(
+            context.services,
+            request,
+            may_forward=False,
+            tenant=caller.tenant,
+            client_key=caller.key,
+            account=caller.account,
+            login=caller.login,
+        )
+        draining.take(live)
+        try:
+            async for _ in live.updates():
+                continue
+        except asyncio.CancelledError as cancelled:
+            live.log_cancelled(cancelled)
+            raise
+        finally:
+            await live.close()
+        lives.append(live)
+        if draining.left:
+            return
+    responses = [live.response() for live in lives]
+    calls = [
+        (live.request_id, live.attempt, response, live.cost_of_request)
+        for live, response in zip(lives, responses, strict=True)
+    ]
+    await answer.whole(200, encode_completion(responses, asked), headers_of_calls(calls))
