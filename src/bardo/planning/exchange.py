@@ -65,22 +65,19 @@ class _Candidate(NamedTuple):
         Earlier thinking takes most of the time that a decision takes behind a long history: only for the first endpoint, where most calls
         go, it is found at once.
         """
-        draft, decision = self.draft, self.decision
+        draft, decision, attempt = self.draft, self.decision, None
         if decision is not None:
             attempt = attempt_of(decision)
-            return self._replace(losses=_counted(attempt.degraded), degraded=attempt.degraded, attempt=attempt)
-        if draft is None:
+            degraded = attempt.degraded
+        elif draft is None and self.place:
             draft = draft_at(self.target)
-            if self.place:
-                degraded = lost_before_writing(decide(draft))
-                return self._replace(losses=_counted(degraded), degraded=degraded, draft=draft)
-        decision = decide(with_history(draft, recalled))
-        degraded = lost_before_writing(decision)
-        return self._replace(losses=_counted(degraded), degraded=degraded, draft=draft, decision=decision)
-
-
-def _counted(degraded: tuple[Degradation, ...]) -> LossCounts:
-    return loss_counts(degraded) if degraded else _NO_LOSSES
+            degraded = lost_before_writing(decide(draft))
+        else:
+            draft = draft or draft_at(self.target)
+            decision = decide(with_history(draft, recalled))
+            degraded = lost_before_writing(decision)
+        losses = loss_counts(degraded) if degraded else _NO_LOSSES
+        return self._replace(losses=losses, degraded=degraded, draft=draft, decision=decision, attempt=attempt)
 
 
 def endpoint_targets(target: Target, dialect: str) -> list[Target]:

@@ -16,7 +16,7 @@ from bardo.reasoning.formats import ReasoningFormat
 from bardo.reasoning.inline import InlineReasoning, ThinkingPlace
 from bardo.reasoning.machines import lacks_opener
 from bardo.reasoning.registry import FormatChoice, FormatRegistry, builtin_formats
-from bardo.reasoning.starting import Start, explain_start, toggles_thinking
+from bardo.reasoning.starting import explain_start, toggles_thinking
 from bardo.reasoning.undecided import LIKELY_ANSWER_LIMIT, LIKELY_THINKING_LIMIT, SEEN_THINKING_LIMIT, can_be_undecided
 from bardo.streams.stage import Stage
 from bardo.tools.formats import ToolCallFormat, tool_call_format_for_model
@@ -152,7 +152,8 @@ def formats_of_text(
     """
     row = choice.format
     start = explain_start(row, starts_inside=starts_inside, prompt=prompt, toggles=toggles)
-    inside, because = start.inside, _why(start, row)
+    inside = start.inside
+    because = _BECAUSE_OF_ROW[row.starts_inside] if start.because == "row" else _BECAUSE[start.because]
     if start.because in ("row", "toggles") and can_be_undecided(row):
         guessed = start.inside and toggles_thinking(toggles or {}) is not True
         if lacks_opener(text, row):
@@ -176,10 +177,6 @@ _BECAUSE_OF_ROW: Mapping[bool | str, str] = {
     False: "replies in this format begin so",
     "prompt": "nothing was said of the prompt, which decides in this format",
 }
-
-
-def _why(start: Start, row: ReasoningFormat) -> str:
-    return _BECAUSE_OF_ROW[row.starts_inside] if start.because == "row" else _BECAUSE[start.because]
 
 
 def seen_start(place: ThinkingPlace | None, *, off: bool) -> SeenStart | None:

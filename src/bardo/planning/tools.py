@@ -82,15 +82,13 @@ def _of_message(message: Message, rule: NameRule) -> Message:
     """Return a message with names that are taken; itself where they are."""
     if _CALLS.isdisjoint(message.kinds):
         return message
-    blocks = tuple([_of_block(block, rule) for block in message.blocks])
+    blocks: tuple[Block, ...] = tuple(
+        [
+            _renamed_one(block, rule) if isinstance(block, ToolCallBlock | ToolResultBlock) else block
+            for block in message.blocks
+        ]
+    )
     return message if all(map(is_, blocks, message.blocks)) else msgspec.structs.replace(message, blocks=blocks)
-
-
-def _of_block(block: Block, rule: NameRule) -> Block:
-    if not isinstance(block, ToolCallBlock | ToolResultBlock):
-        return block
-    named: Block = _renamed_one(block, rule)
-    return named
 
 
 def _renamed(value: Any, names: Mapping[str, str]) -> Any:

@@ -160,7 +160,10 @@ def needs_of(request: Request, found: ResolvedModel, workloads: Workloads) -> Ca
         given = msgspec.structs.replace(given, profile=merge_profiles(given.profile, step.profile))
     workload, pressed = at_vitality(given, request, workloads)
     models = _models(asked, options, found, named, workload)
-    intent = _intent(asked, options, workload)
+    intent = asked
+    if workload is not None:
+        asked_fields = {name: getattr(asked, name) for name in options.intent_fields}
+        intent = msgspec.structs.replace(workload.intent, **{**asked_fields, "subsystem": workload.name})
     check_features(intent)
     profile, locked, refused = _profile(options.profile, workload)
     merged = msgspec.structs.replace(
@@ -265,13 +268,6 @@ def _models(
     if workload is None or workload.intent.model is None:
         return () if workload is None else workload.fallbacks
     return (workload.intent.model, *workload.fallbacks)
-
-
-def _intent(asked: Intent, options: BardoOptions, workload: Workload | None) -> Intent:
-    if workload is None:
-        return asked
-    given = {name: getattr(asked, name) for name in options.intent_fields}
-    return msgspec.structs.replace(workload.intent, **{**given, "subsystem": workload.name})
 
 
 def _profile(

@@ -228,7 +228,11 @@ def demo(
     if as_json:
         show_json({"question": QUESTION, "ok": not failed, "rows": rows})
     else:
-        _show(rows, failed)
+        show_text(f"{len(rows)} simulated providers were asked “{QUESTION}” through a bardo gateway.\n")
+        show(table(_COLUMNS, (_cells(row) for row in rows)))
+        show_text(_LEGEND)
+        for row in failed:
+            print_stderr(f"bardo: {row.provider}: {excerpt(row.problem, 300)}")
     if failed:
         raise typer.Exit(1)
 
@@ -240,14 +244,6 @@ def _ask(names: list[str]) -> list[Row]:
         return demonstrate(names)
     finally:
         sign.hide()
-
-
-def _show(rows: list[Row], failed: list[Row]) -> None:
-    show_text(f"{len(rows)} simulated providers were asked “{QUESTION}” through a bardo gateway.\n")
-    show(table(_COLUMNS, (_cells(row) for row in rows)))
-    show_text(_LEGEND)
-    for row in failed:
-        print_stderr(f"bardo: {row.provider}: {excerpt(row.problem, 300)}")
 
 
 def _cells(row: Row) -> tuple[str, ...]:

@@ -338,7 +338,11 @@ def _log(settings: Settings, environment: Mapping[str, str]) -> Finding:
     except LogMissing:
         if "://" in str(path):
             return Finding(area="log", status="ok", found="a database, whose tables are made at the first start")
-        return _new_log(Path(path))
+        parent = next(folder for folder in Path(path).absolute().parents if folder.exists())
+        if parent.is_dir() and os.access(parent, os.W_OK | os.X_OK):
+            return Finding(area="log", status="ok", found=f"{path}, made at the first start")
+        fix = "make it writable, or set log.path or BARDO_LOG_PATH"
+        return Finding(area="log", status="problem", found=f"{path} cannot be made: {parent} is not writable", fix=fix)
     except LogProblem as problem:
         return Finding(area="log", status="problem", found=problem.message, fix=problem.hint)
     if "://" in str(path):
@@ -348,14 +352,6 @@ def _log(settings: Settings, environment: Mapping[str, str]) -> Finding:
         fix = "make it writable, or set log.path or BARDO_LOG_PATH"
         return Finding(area="log", status="problem", found=f"{path} cannot be written", fix=fix)
     return Finding(area="log", status="ok", found=f"{path}, {plural(rows, 'call')}")
-
-
-def _new_log(path: Path) -> Finding:
-    parent = next(folder for folder in path.absolute().parents if folder.exists())
-    if parent.is_dir() and os.access(parent, os.W_OK | os.X_OK):
-        return Finding(area="log", status="ok", found=f"{path}, made at the first start")
-    fix = "make it writable, or set log.path or BARDO_LOG_PATH"
-    return Finding(area="log", status="problem", found=f"{path} cannot be made: {parent} is not writable", fix=fix)
 
 
 def _lessons(settings: Settings) -> list[Finding]:

@@ -59,7 +59,11 @@ def list_payments(
     if as_json:
         show_json({"payments": [msgspec.to_builtins(entry) for entry in entries]})
     elif entries:
-        _show(entries)
+        heads = ("id", "when", "state", "paid", "provider", "recipient", "note")
+        columns = [
+            Column(head, right=head == "paid", wrap=head in ("note", "recipient"), keep=head == "id") for head in heads
+        ]
+        show(table(columns, [_row(entry) for entry in entries]))
     else:
         print_stderr("no open payments" if only_open else "nothing was paid")
 
@@ -136,14 +140,6 @@ def _show_sums(ledger: Ledger | None, by: str, *, as_json: bool) -> None:
         return
     rows = [(name or "-", dollars(nanos)) for name, nanos in sums.items()]
     show(table((Column(by, keep=True), Column("paid or held back", right=True)), rows))
-
-
-def _show(entries: list[LedgerEntry]) -> None:
-    heads = ("id", "when", "state", "paid", "provider", "recipient", "note")
-    columns = [
-        Column(head, right=head == "paid", wrap=head in ("note", "recipient"), keep=head == "id") for head in heads
-    ]
-    show(table(columns, [_row(entry) for entry in entries]))
 
 
 def _row(entry: LedgerEntry) -> tuple[str, ...]:

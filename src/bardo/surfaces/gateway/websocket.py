@@ -206,7 +206,11 @@ class ResponsesSocket:
         self._send = send
         self._settings = settings
         self._sockets = sockets
-        self._tells_limits = _is_codex(scope)
+        # Codex alone reads events of its limits.
+        named = (header(scope, b"originator") or header(scope, b"user-agent")).lower()
+        self._tells_limits = named.startswith("codex") or any(
+            one.startswith(b"x-codex-") for one, _ in scope["headers"]
+        )
         self._loop = asyncio.get_running_loop()
         owner = getattr(receive, "__self__", None)
         # Where bardo's own server serves, what is worked at counts as the body of a request does.
@@ -310,7 +314,8 @@ class ResponsesSocket:
                 return
             lane = self._lane_of(fields)
             if lane is not None and lane not in self._named and len(self._named) >= _MOST_LANES:
-                await self._tell(_too_many_lanes(), lane)
+                why = f"this connection has used {_MOST_LANES} different values of stream_id: use one of them, or open another"
+                await self._tell(_Named(why, "websocket_stream_limit_reached", "stream_id"), lane)
                 return
             if self._leaving:
                 raise shutting_down()
@@ -701,11 +706,6 @@ def _expired(seconds: float) -> _Named:
     return _Named(message, "websocket_connection_limit_reached")
 
 
-def _too_many_lanes() -> _Named:
-    message = f"this connection has used {_MOST_LANES} different values of stream_id: use one of them, or open another"
-    return _Named(message, "websocket_stream_limit_reached", "stream_id")
-
-
 def as_denial(scope: Scope, send: Send) -> Send:
     """Return a `send` that takes the reply to a request, and refuses a WebSocket with it; by 403 where the server cannot do more."""
 
@@ -716,12 +716,6 @@ def as_denial(scope: Scope, send: Send) -> Send:
             await send({"type": "websocket.close", "code": 1008})
 
     return deny
-
-
-def _is_codex(scope: Scope) -> bool:
-    """Whether the client is Codex, which alone reads events of its limits."""
-    named = header(scope, b"originator") or header(scope, b"user-agent")
-    return named.lower().startswith("codex") or any(name.startswith(b"x-codex-") for name, _ in scope["headers"])
 
 
 def _rate_limits(headers: dict[str, str], now: float) -> list[dict[str, Any]]:

@@ -99,12 +99,14 @@ def receipt_facts(receipt: Mapping[str, Any] | None, said: str | None) -> list[t
     if receipt is None or "layer" not in receipt:
         return []
     seen = receipt.get("observed") or {}
+    fields = receipt.get("emitted")
+    sent = printable(msgspec.json.encode(fields).decode()) if fields else ""
     tokens = seen.get("reasoning_tokens")
     how = "estimated" if seen.get("approx") else "reported"
     counted = "tokens not reported" if tokens is None else f"{count(tokens)} tokens {how}"
     return [
         ("thinking asked", intent_text(str(receipt.get("intent")))),
-        ("thinking sent", _sent_text(said, receipt.get("emitted"))),
+        ("thinking sent", " as ".join(part for part in (intent_text(said or ""), sent) if part) or "nothing"),
         ("decided by", decision_text(str(receipt["layer"]), str(receipt.get("reason") or ""))),
         (
             "seen",
@@ -132,11 +134,6 @@ def decision_text(layer: str, reason: str) -> str:
 def verdict_text(verdict: str) -> str:
     """Write a verdict with what it means."""
     return f"{verdict}: {VERDICTS[verdict]}" if verdict in VERDICTS else printable(verdict)
-
-
-def _sent_text(said: str | None, fields: Any) -> str:
-    written = printable(msgspec.json.encode(fields).decode()) if fields else ""
-    return " as ".join(part for part in (intent_text(said or ""), written) if part) or "nothing"
 
 
 # The second in which a call began, and as many random digits.

@@ -42,60 +42,40 @@ class ListedRoute(NamedTuple):
 
 def listed_routes() -> list[ListedRoute]:
     """Return every path and method that the gateway answers, pages for people left out."""
-    return [
-        *_fixed(),
-        *_stored_routes(),
-        *_episodes(),
-        *_lessons(),
-        *_batches(),
-        *_models(),
-        *_gemini(),
-        *_vertex_claude(),
-        *_bedrock(),
-    ]
+    return [*_routes_of_gateway(), *_routes_of_models()]
 
 
-def _fixed() -> Iterator[ListedRoute]:
+def _routes_of_gateway() -> Iterator[ListedRoute]:
+    """Yield the routes whose paths are fixed, and those of what is stored here: responses, thinking, lessons and batches."""
     for path, route in FIXED_ROUTES.items():
         if route.endpoint in PAGES:
             continue
         shorter = path.removeprefix(_VERSION)
         yield ListedRoute(path, route.method, route, shorter if shorter in VERSIONLESS_ROUTES else "")
-
-
-def _stored_routes() -> Iterator[ListedRoute]:
     for (collection, below, has_item), methods in STORED_METHODS.items():
         path = f"/{collection}/{{{collection[:-1]}_id}}" + (f"/{below}" if below else "")
         path += "/{item_id}" if has_item else ""
         for method, endpoint in methods.items():
             route = Route(endpoint=endpoint, dialect="openai_responses", method=method)
             yield ListedRoute(_VERSION + path, method, route, path)
-
-
-def _episodes() -> Iterator[ListedRoute]:
     path = "/bardo/memory/{episode_id}"
     for method, endpoint in EPISODE_METHODS.items():
         yield ListedRoute(_VERSION + path, method, Route(endpoint=endpoint, method=method), path)
-
-
-def _lessons() -> Iterator[ListedRoute]:
     for is_named, methods in LESSON_METHODS.items():
         path = "/bardo/lessons/{lesson_id}" if is_named else "/bardo/lessons"
         for method, endpoint in methods.items():
             yield ListedRoute(_VERSION + path, method, Route(endpoint=endpoint, method=method), path)
-
-
-def _batches() -> Iterator[ListedRoute]:
-    for (collection, has_name, below), methods in BATCH_METHODS.items():
+    for (collection, has_name, below), of_batches in BATCH_METHODS.items():
         is_anthropic = collection.startswith("messages")
         name = "message_batch" if is_anthropic else {"files": "file", "batches": "batch"}[collection]
         path = f"/{collection}" + (f"/{{{name}_id}}" if has_name else "") + (f"/{below}" if below else "")
         dialect = "anthropic_messages" if is_anthropic else "openai_chat"
-        for method, endpoint in methods.items():
-            yield ListedRoute(_VERSION + path, method, Route(endpoint=endpoint, dialect=dialect, method=method), path)
+        for method, of_batch in of_batches.items():
+            yield ListedRoute(_VERSION + path, method, Route(endpoint=of_batch, dialect=dialect, method=method), path)
 
 
-def _models() -> Iterator[ListedRoute]:
+def _routes_of_models() -> Iterator[ListedRoute]:
+    """Yield the routes whose paths name a model: in lists of models, and as Gemini, Vertex and Bedrock have them."""
     for prefix, route in MODEL_ROUTES.items():
         if prefix.startswith("/api/"):
             yield ListedRoute(f"{prefix}{{model}}", route.method, route)
@@ -103,25 +83,16 @@ def _models() -> Iterator[ListedRoute]:
             shorter = prefix.removeprefix(_VERSION)
             versionless = f"{shorter}{{model}}" if shorter in MODEL_ROUTES else ""
             yield ListedRoute(f"{prefix}{{model}}", route.method, route, versionless)
-
-
-def _gemini() -> Iterator[ListedRoute]:
     for prefix in (*GEMINI_PREFIXES, *VERTEX_PREFIXES):
         for verb, endpoint in GEMINI_VERBS.items():
             arrival = Arrival(stream=verb == "streamGenerateContent", endpoint=verb if endpoint == "embed" else "")
             yield ListedRoute(
                 f"{prefix}{{model}}:{verb}", "POST", Route(endpoint=endpoint, dialect="gemini", arrival=arrival)
             )
-
-
-def _vertex_claude() -> Iterator[ListedRoute]:
     place = "/projects/{project}/locations/{location}/publishers/anthropic/models/"
     for name in ("{model}:rawPredict", "{model}:streamRawPredict", f"{VERTEX_COUNT}:rawPredict"):
         route = find_route("POST", place + name, b"")
         yield ListedRoute(f"{_VERSION}{place}{name}", "POST", route, place + name)
-
-
-def _bedrock() -> Iterator[ListedRoute]:
     for operation, (endpoint, dialect, stream) in BEDROCK_OPERATIONS.items():
         route = Route(endpoint=endpoint, dialect=dialect, arrival=Arrival(stream=stream))
         yield ListedRoute(f"/model/{{model}}/{operation}", "POST", route)

@@ -215,7 +215,9 @@ async def show(panel: Panel, request: PanelRequest) -> Page:
         "gaps": gaps_table(found.gaps),
     }
     if operator:
-        values |= {"similar": await _similar(panel), "learned": await _load_learned(panel)}
+        figures = await asyncio.to_thread(read_figures, data_folder(panel.settings, panel.environment))
+        values["similar"] = similar_table(figures, panel.settings.inference.pipeline.cache.max_false_hit)
+        values["learned"] = await _load_learned(panel)
     return Page("reports.html", "Reports", values)
 
 
@@ -246,12 +248,6 @@ async def _stored_text(panel: Panel, request: PanelRequest) -> str:
     if found is None:
         return "The contents of the store are not available now."
     return f"The store holds {count(found[0])} entries, {size_text(found[1])}."
-
-
-async def _similar(panel: Panel) -> Table:
-    folder = data_folder(panel.settings, panel.environment)
-    found = await asyncio.to_thread(read_figures, folder)
-    return similar_table(found, panel.settings.inference.pipeline.cache.max_false_hit)
 
 
 async def _load_learned(panel: Panel) -> tuple[Table, Table]:
