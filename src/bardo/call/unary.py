@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -43,9 +43,6 @@ from bardo.values.operations import CompactedConversation, Embeddings, EmbedRequ
 from bardo.values.request import Operation, Request
 from bardo.values.usage import UNKNOWN_COST, CallCost
 from bardo.values.wire import WireRequest
-
-if TYPE_CHECKING:
-    pass
 
 Result = TypeVar("Result", bound=Embeddings | TokenCount | CompactedConversation)
 Sender = Callable[[UnaryAttempt[Result], tuple[Degradation, ...]], Awaitable[tuple[Result, list[WholeReply]]]]
@@ -353,7 +350,11 @@ async def embed(
 ) -> UnaryAnswer[Embeddings]:
     """Return the vectors of a request's inputs. Raises BardoError; the call is in the log then too."""
     call: UnaryCall[Embeddings] = UnaryCall(services, request, "embed", client_key, tenant, account, login)
-    result, replies = await call.run(_embed_course)
+
+    def course(asked: EmbedRequest, targets: list[Target]) -> Course[Embeddings]:
+        return unary_attempts(targets, lambda target: embed_attempt(asked, target))
+
+    result, replies = await call.run(course)
     forwarded = replies[0].body if may_forward(request, call.attempt, result) else None
     counted = with_estimated_usage(result, request)
     fields = {
@@ -367,10 +368,6 @@ async def embed(
     result = result if forwarded is not None else counted
     call.log("ok", fields=fields, degraded=result.degraded)
     return _answer(call, result, forwarded)
-
-
-def _embed_course(request: EmbedRequest, targets: list[Target]) -> Course[Embeddings]:
-    return unary_attempts(targets, lambda one: embed_attempt(request, one))
 
 
 def _answer(call: UnaryCall[Result], result: Result, forwarded: bytes | None = None) -> UnaryAnswer[Result]:

@@ -27,7 +27,6 @@ from bardo.surfaces.gateway.http import (
     encode_headers,
     own_headers,
     send_piece,
-    start_stream,
 )
 from bardo.values.errors import (
     BardoError,
@@ -101,8 +100,13 @@ class Answer:
             self.started = True
             if self.own_headers is not None:
                 headers = [*without_limits([*headers], keeps_login=self.has_login), *self.own_headers()]
-            if not self.gone:
-                await start_stream(self._send, headers, content_type=content_type)
+            if self.gone:
+                return
+            # No proxy is to hold it back.
+            content = ("content-type", content_type), ("cache-control", "no-cache"), ("x-accel-buffering", "no")
+            own = own_headers(headers, *content)
+            if self._cycle is None or not self._cycle.begin_stream(own):
+                await self._send({"type": "http.response.start", "status": 200, "headers": encode_headers(own)})
 
     async def _send_whole(self, status: int, body: bytes, headers: Any, content_type: str) -> None:
         if self.gone:

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from bardo.adapters.chance import CHANCE
-from bardo.server.reply import FIRST_HEADERS, cycle_of
+from bardo.server.reply import FIRST_HEADERS
 from bardo.values.errors import TooLarge
 
 Scope = MutableMapping[str, Any]
@@ -96,16 +96,6 @@ def own_headers(headers: Sequence[tuple[str, str]], *first: tuple[str, str]) -> 
             break
     own = own or f"req_{CHANCE.getrandbits(96):024x}"
     return [*first, *headers, ("x-request-id", own), ("request-id", own)]
-
-
-async def start_stream(send: Send, headers: Sequence[tuple[str, str]], *, content_type: str) -> None:
-    """Begin an answer that comes in pieces, which no proxy is to hold back."""
-    content = ("content-type", content_type), ("cache-control", "no-cache"), ("x-accel-buffering", "no")
-    own = own_headers(headers, *content)
-    cycle = cycle_of(send)
-    if cycle is not None and cycle.begin_stream(own):
-        return
-    await send({"type": "http.response.start", "status": 200, "headers": encode_headers(own)})
 
 
 async def send_piece(send: Send, piece: bytes, *, more: bool = True) -> None:
