@@ -77,14 +77,14 @@ class SecretFilter(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Change the record where it holds a secret or a control character. Every record passes."""
-        known = [self._known, secrets_of(configured_secrets()), *(holder.secrets() for holder in list(self._holders))]
+        secrets = [self._known, secrets_of(configured_secrets()), *(holder.secrets() for holder in list(self._holders))]
         message = record.getMessage()
-        cleaned = _cleaned(message, known)
+        cleaned = _cleaned(message, secrets)
         if cleaned != message:
             record.msg, record.args = cleaned, ()
         if record.exc_info and not record.exc_text:
             # Formatters take what stands here for the formatted exception.
-            record.exc_text = _cleaned(logging.Formatter().formatException(record.exc_info), known)
+            record.exc_text = _cleaned(logging.Formatter().formatException(record.exc_info), secrets)
         return True
 
 

@@ -79,10 +79,10 @@ def new_sealer() -> Sealer:
 
 def open_sealer(settings: Settings, environment: Mapping[str, str] | None = None) -> Sealer:
     """Return the sealer of a configuration. Raises ConfigError where the variable of its key is not set, or its key is too short."""
-    known = os.environ if environment is None else environment
+    variables = os.environ if environment is None else environment
     variable = settings.responses.seal_key_env
     if variable:
-        key = known.get(variable, "").encode()
+        key = variables.get(variable, "").encode()
         if not key:
             message = f"{variable}, which holds the key that seals compacted conversations, is not set"
             raise ConfigError(message, hint=f"set {variable}, or leave out responses.seal_key_env")
@@ -92,7 +92,7 @@ def open_sealer(settings: Settings, environment: Mapping[str, str] | None = None
         return Sealer(lambda: key)
     state = state_path(settings, environment)
     folder = state.parent if isinstance(state, Path) else None
-    if folder is None and (shared := known.get(WORKERS_FOLDER)):
+    if folder is None and (shared := variables.get(WORKERS_FOLDER)):
         folder = Path(shared)
     return new_sealer() if folder is None else Sealer(lambda: _kept_key(folder / _KEY_FILE))
 

@@ -99,13 +99,13 @@ class BatchSteps:
         """Read the file of a batch that was just made."""
         now = self._clock()
         if not batch.input_file_id:
-            return await self._change(batch, lambda one: _begun(one, one.total, now))
+            return await self._change(batch, lambda row: _begun(row, row.total, now))
         count, problems = await asyncio.to_thread(self._intake.read_file, batch)
         if problems:
             await asyncio.to_thread(self._store.clear_items, batch.id)
-            failed = lambda one: replace(one.came_to("failed", now), errors=tuple(problems), total=count)  # noqa: E731
+            failed = lambda row: replace(row.came_to("failed", now), errors=tuple(problems), total=count)  # noqa: E731
             return await self._change(batch, failed)
-        return await self._change(batch, lambda one: _begun(one, count, now))
+        return await self._change(batch, lambda row: _begun(row, count, now))
 
     async def _check_budget(self, batch: BatchRecord) -> None:
         """Raise OverBudget where the jobs that are open may cost more than is left to the key of a batch. Raises RateLimited.
@@ -232,7 +232,7 @@ class BatchSteps:
         now = self._clock()
         if await asyncio.to_thread(self._store.unlogged, batch.id, 1):
             return now + 1.0  # The log cannot be written now.
-        await self._change(batch, lambda one: one if one.status == "cancelling" else one.came_to("finalizing", now))
+        await self._change(batch, lambda row: row if row.status == "cancelling" else row.came_to("finalizing", now))
         written = await asyncio.to_thread(self._outputs.write, batch, now)
         self._written.discard(batch.id)
 
@@ -248,7 +248,7 @@ class BatchSteps:
         """Store how far a batch is, for its client."""
         counts = await asyncio.to_thread(self._store.count, batch.id)
         if counts != batch.counts:
-            await self._change(batch, lambda one: replace(one, counts=counts))
+            await self._change(batch, lambda row: replace(row, counts=counts))
 
     async def _change(self, batch: BatchRecord, how: Callable[[BatchRecord], BatchRecord]) -> BatchRecord:
         return await asyncio.to_thread(self._store.change, batch.id, how)

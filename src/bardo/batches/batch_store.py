@@ -77,7 +77,7 @@ class BatchStore:
         if before is not None:
             at = (before.created_at, before.id)
             wanted = wanted.where((place[0] > at[0]) | ((place[0] == at[0]) & (place[1] > at[1])))
-        order = [one.asc() if before is not None else one.desc() for one in place]
+        order = [column.asc() if before is not None else column.desc() for column in place]
         with transaction(self._engine) as connection:
             return [_decode_batch(record) for record in connection.scalars(wanted.order_by(*order).limit(limit + 1))]
 
@@ -198,8 +198,8 @@ class BatchStore:
 
     def planned_item(self, job: JobRecord, place: int) -> ItemRecord | None:
         """Return an item of a job that has no result yet."""
-        found = self.items(job.batch_id, "planned", job_id=job.id, after=place - 1, limit=1)
-        return found[0] if found and found[0].place == place else None
+        rows = self.items(job.batch_id, "planned", job_id=job.id, after=place - 1, limit=1)
+        return rows[0] if rows and rows[0].place == place else None
 
     def place_in_job(self, job_id: str, number: int) -> int | None:
         """Return the place in its batch of the item that stands at a place of a job."""
@@ -210,9 +210,9 @@ class BatchStore:
     def all_items(self, batch_id: str, *states: ItemState, job_id: str | None = None) -> Iterator[ItemRecord]:
         """Yield all of these items, a hundred read at a time."""
         after = -1
-        while found := self.items(batch_id, *states, job_id=job_id, after=after):
-            yield from found
-            after = found[-1].place
+        while page := self.items(batch_id, *states, job_id=job_id, after=after):
+            yield from page
+            after = page[-1].place
 
     def count(self, batch_id: str) -> dict[str, int]:
         """Return how many items of a batch are in each state."""

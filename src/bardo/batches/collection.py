@@ -126,13 +126,13 @@ class Collector:
 
     def _places(self, job: JobRecord, replies: list[JobReply]) -> list[tuple[ItemRecord, JobReply]]:
         """Return the items that replies are for, each once. Blocks."""
-        found: dict[int, tuple[ItemRecord, JobReply]] = {}
+        by_place: dict[int, tuple[ItemRecord, JobReply]] = {}
         for reply in replies:
             place = place_of_key(job, reply.key) if reply.key else self._store.place_in_job(job.id, reply.place or 0)
             item = None if place is None else self._store.planned_item(job, place)
-            if item is not None and item.place not in found:
-                found[item.place] = (item, reply)
-        return list(found.values())
+            if item is not None and item.place not in by_place:
+                by_place[item.place] = (item, reply)
+        return list(by_place.values())
 
     async def _put(self, job: JobRecord) -> JobRecord:
         await asyncio.to_thread(self._store.put_job, job)

@@ -67,17 +67,17 @@ class FileStore:
             earlier = (place[0] < names[0]) | ((place[0] == names[0]) & (place[1] < names[1]))
             later = (place[0] > names[0]) | ((place[0] == names[0]) & (place[1] > names[1]))
             wanted = wanted.where(earlier if newest_first else later)
-        order = [one.desc() if newest_first else one.asc() for one in place]
+        order = [column.desc() if newest_first else column.asc() for column in place]
         with transaction(self._engine) as connection:
             return [_record(row) for row in connection.execute(wanted.order_by(*order).limit(limit + 1))]
 
     def remove(self, tenant: str, file_id: str) -> bool:
         """Remove a tenant's file, and return whether there was one."""
         with transaction(self._engine) as connection:
-            found = connection.execute(delete(files).where(files.c.id == file_id, files.c.tenant == tenant)).rowcount
-            if found:
+            count = connection.execute(delete(files).where(files.c.id == file_id, files.c.tenant == tenant)).rowcount
+            if count:
                 connection.execute(delete(pieces).where(pieces.c.file_id == file_id))
-        return bool(found)
+        return bool(count)
 
     def pieces(self, file_id: str) -> Iterator[bytes]:
         """Yield a file's pieces in order, each read when it is asked for."""

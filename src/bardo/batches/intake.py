@@ -43,14 +43,14 @@ class Intake:
         waiting: list[ItemRecord] = []
         count = 0
         for number, line in self._lines(batch, problems):
-            found = read_line(line, number, endpoint=batch.endpoint, seen_ids=seen)
-            if isinstance(found, LineProblem):
-                problems.append(found)
+            line_read = read_line(line, number, endpoint=batch.endpoint, seen_ids=seen)
+            if isinstance(line_read, LineProblem):
+                problems.append(line_read)
             elif count >= self._settings.max_items:
                 message = f"the file has more than {self._settings.max_items} requests"
                 problems.append(LineProblem(code="too_many_tasks", message=message, line=number))
             else:
-                item = ItemRecord(batch_id=batch.id, place=count, custom_id=found.custom_id, body=found.body)
+                item = ItemRecord(batch_id=batch.id, place=count, custom_id=line_read.custom_id, body=line_read.body)
                 waiting.append(item)
                 count += 1
             if len(problems) >= _MOST_PROBLEMS:
@@ -74,8 +74,8 @@ class Intake:
     async def plan(self, batch: BatchRecord, read_item: ItemReader) -> None:
         """Plan all items that are new. Jobs that are filled are ready to be made then."""
         jobs = JobFiller(batch, await asyncio.to_thread(self._store.jobs, batch.id), self._settings.max_job_bytes)
-        while found := await asyncio.to_thread(self._store.items, batch.id, "new", limit=_AT_ONCE):
-            planned = [await self._planned(item, batch, read_item, jobs) for item in found]
+        while items := await asyncio.to_thread(self._store.items, batch.id, "new", limit=_AT_ONCE):
+            planned = [await self._planned(item, batch, read_item, jobs) for item in items]
             await asyncio.to_thread(self._store.settle_planned, planned, jobs.changed())
         jobs.close()
         await asyncio.to_thread(self._store.settle_planned, (), jobs.changed())
@@ -130,9 +130,9 @@ class JobFiller:
 
     def changed(self) -> list[JobRecord]:
         """Return the jobs that changed since this was asked for."""
-        found = [self._jobs[job_id] for job_id in sorted(self._changed)]
+        jobs = [self._jobs[job_id] for job_id in sorted(self._changed)]
         self._changed.clear()
-        return found
+        return jobs
 
     def _new(self, plan: PlannedItem) -> JobRecord:
         return JobRecord(

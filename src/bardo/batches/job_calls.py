@@ -44,8 +44,7 @@ class JobCalls:
             if provider.id == job.provider and row is not None:
                 targets = endpoints_of(Target(provider=provider, model=job.model))
                 same = (target.provider for target in targets if target.provider.row.dialect == job.dialect)
-                at = next(same, provider)
-                return Place(provider=at, row=row, form=batch_form(row.form), key=job.key)
+                return Place(provider=next(same, provider), row=row, form=batch_form(row.form), key=job.key)
         raise InternalError(f"the provider {job.provider} takes no batches here any more", hint="configure it again")
 
     def choose_key(self, job: JobRecord) -> str:

@@ -72,7 +72,7 @@ class ItemPlanner:
         request, placement = await self._services.routing.find(request)
         placement = self._permitted(batch, item.request, placement)
         request, layers = await self._through_layers(request, placement, batch)
-        taking = [one for one in placement.targets if batch_row(one.provider.row) is not None]
+        taking = [target for target in placement.targets if batch_row(target.provider.row) is not None]
         refused: list[Unsupported] = []
         for target in taking:
             try:
@@ -107,7 +107,7 @@ class ItemPlanner:
         knowledge = knowledge_of(self._services, target)
         attempt = first_attempt(request, [target], knowledge=knowledge, may_forward=False, route=route)
         others = [
-            one for one in endpoints_of(target) if one.provider.row.dialect != attempt.target.provider.row.dialect
+            place for place in endpoints_of(target) if place.provider.row.dialect != attempt.target.provider.row.dialect
         ]
         while not row.takes(attempt.wire.path):
             if not others:
@@ -143,11 +143,11 @@ class ItemPlanner:
     async def _plan_vectors(self, request: EmbedRequest, batch: BatchRecord) -> PlannedItem | None:
         request = with_rules(request, batch)
         placement = self._permitted(batch, request, await self._services.routing.placement(request.model))
-        pipeline, kept = self._services.pipeline, None
+        pipeline, states = self._services.pipeline, None
         layers = None if pipeline is None else await pipeline.of_operation(request, tenant=batch.tenant)
         if pipeline is not None and layers is not None:
             request, lost = await run_on_inputs(pipeline, layers, request, placement.targets)
-            kept = layers.kept(lost)
+            states = layers.kept(lost)
         for target in placement.targets:
             row = batch_row(target.provider.row)
             if row is None or target.provider.row.embeds(target.model) is None:
@@ -156,7 +156,7 @@ class ItemPlanner:
             if len(attempt.wires) == 1 and row.takes(attempt.wires[0].path):
                 wire, provider = attempt.wires[0], target.provider.id
                 planned = PlannedItem(
-                    provider=provider, model=target.model, dialect=attempt.dialect, row=row, wire=wire, layers=kept
+                    provider=provider, model=target.model, dialect=attempt.dialect, row=row, wire=wire, layers=states
                 )
                 return self._priced(planned, batch, request, target)
         self._refuse_unless_alone(request.model, placement.targets, [])
@@ -169,7 +169,7 @@ class ItemPlanner:
         if refused:
             raise refused[0]
         request = ", ".join(dict.fromkeys(target.provider.id for target in targets)) or "nobody"
-        able = sorted({one.id for one in self._services.directory.providers if batch_row(one.row) is not None})
+        able = sorted({host.id for host in self._services.directory.providers if batch_row(host.row) is not None})
         here = f"of those configured here {', '.join(able)} can" if able else "none that is configured here can"
         raise NoBatchApi(
             f"{model!r} is served by {request}, without a batch API for such requests: {here}",

@@ -108,7 +108,7 @@ class ResultReader:
         for provider in self._services.directory.providers:
             if provider.id == job.provider:
                 target = Target(provider=provider, model=job.model)
-                same = (one for one in endpoints_of(target) if one.provider.row.dialect == job.dialect)
+                same = (place for place in endpoints_of(target) if place.provider.row.dialect == job.dialect)
                 return next(same, target)
         raise InternalError(f"the provider {job.provider} is no longer configured", hint="configure it again")
 
@@ -159,12 +159,12 @@ class ResultReader:
 
     def _layers(self, item: ItemRecord, request: Request, batch: BatchRecord) -> CallLayers | None:
         """Return the layers that worked on an item before it was sent, or None if there were none."""
-        pipeline, kept = self._services.pipeline, kept_layers(item)
-        if kept is None:
+        pipeline, layers = self._services.pipeline, kept_layers(item)
+        if layers is None:
             return None
         if pipeline is None:
             raise InternalError("an item was masked, and nothing is here that puts its values back")
-        return pipeline.of_kept(kept, request, batch.tenant)
+        return pipeline.of_kept(layers, request, batch.tenant)
 
     def _vectors(
         self, item: ItemRecord, asked: EmbedItem, batch: BatchRecord, job: JobRecord, reply: JobReply

@@ -47,11 +47,11 @@ class SingleCalls:
 
     async def run_some(self, batch: BatchRecord, read_item: ItemReader) -> bool:
         """Send the next items of a batch, and return whether there may be more."""
-        found = await asyncio.to_thread(self._store.items, batch.id, "local", "running", limit=4 * self._concurrency)
+        items = await asyncio.to_thread(self._store.items, batch.id, "local", "running", limit=4 * self._concurrency)
         async with asyncio.TaskGroup() as group:
-            for item in found:
+            for item in items:
                 group.create_task(self._run(item, batch, read_item))
-        return bool(found)
+        return bool(items)
 
     async def _run(self, item: ItemRecord, batch: BatchRecord, read_item: ItemReader) -> None:
         async with self._turns:

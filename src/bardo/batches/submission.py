@@ -71,14 +71,14 @@ class Submitter:
         try:
             candidates, all_seen = await self._candidates(place, job, other_jobs)
             if place.row.tagged:
-                found, unsure = next((candidate for candidate in candidates if candidate.tag == job.id), None), False
+                match, unsure = next((candidate for candidate in candidates if candidate.tag == job.id), None), False
             else:
-                found, unsure = await self._by_results(place, job, candidates)
+                match, unsure = await self._by_results(place, job, candidates)
         except (BardoError, WrongShape) as problem:
             pause = max(wait, seconds_asked_for(_named(problem, place)))
             return await self._put(replace(job, due_at=now + pause, failures=job.failures + 1))
-        if found is not None:
-            return await self.adopt(job, found, now, 0.0)
+        if match is not None:
+            return await self.adopt(job, match, now, 0.0)
         if not all_seen or unsure or now < job.submitting_at + self._settling:
             return await self._put(replace(job, due_at=max(now + wait, job.submitting_at + self._settling)))
         return await self._put(replace(job, state="ready", due_at=now))
@@ -100,26 +100,26 @@ class Submitter:
         return job
 
     def _requests(self, job: JobRecord, place: Place, facts: JobFacts) -> list[bytes]:
-        found = self._store.all_items(job.batch_id, "planned", job_id=job.id)
+        items = self._store.all_items(job.batch_id, "planned", job_id=job.id)
         return [
             place.form.encode_request(JobRequest(key=item_key(job, item.place), body=item.wire or b"{}"), facts)
-            for item in found
+            for item in items
         ]
 
     async def _candidates(
         self, place: Place, job: JobRecord, other_jobs: Collection[str]
     ) -> tuple[list[UpstreamJob], bool]:
         """Return the provider's jobs that may be this one, and whether the list was read as far back as one could be."""
-        call, found = place.form.jobs(), list[UpstreamJob]()
+        call, candidates = place.form.jobs(), list[UpstreamJob]()
         for _ in range(_MOST_PAGES):
             page = place.form.decode_page(await self._calls.ask(place, call))
             earliest = job.submitting_at - _SKEW_SECONDS
-            recent = [one for one in page.jobs if one.created_at is None or one.created_at >= earliest]
-            found += [one for one in recent if one.id not in other_jobs]
+            recent = [other for other in page.jobs if other.created_at is None or other.created_at >= earliest]
+            candidates += [other for other in recent if other.id not in other_jobs]
             if not page.next_path or len(recent) < len(page.jobs):
-                return found, True
+                return candidates, True
             call = BatchCall(method="GET", path=page.next_path)
-        return found, False
+        return candidates, False
 
     async def _by_results(
         self, place: Place, job: JobRecord, candidates: list[UpstreamJob]

@@ -135,13 +135,13 @@ def _keys(schema: object) -> Iterator[str]:
     """Yield the keys of all properties of a schema."""
     waiting = [schema]
     while waiting:
-        one = waiting.pop()
-        if isinstance(one, list):
-            waiting += one
-        if not isinstance(one, dict):
+        node = waiting.pop()
+        if isinstance(node, list):
+            waiting += node
+        if not isinstance(node, dict):
             continue
-        yield from fields(one.get("properties"))
-        for name, value in one.items():
+        yield from fields(node.get("properties"))
+        for name, value in node.items():
             if name in _SCHEMAS:
                 waiting += fields(value).values()
             elif name not in ("enum", "const", "default", "examples"):
@@ -298,18 +298,18 @@ _STRICT_WORDS = frozenset((
 
 def check_openai_strict(place: str, schema: Fields) -> None:
     """Refuse a strict tool's schema as OpenAI does (567-labs/instructor#1074, lastmile-ai/openai-agents-mcp#2, dotnet/extensions#6302)."""
-    for context, one in _nodes(schema):
+    for context, node in _nodes(schema):
         words = f"Invalid schema for function in '{place}': In context={context}, "
-        if beside := sorted(one.keys() - {"$ref"}) if "$ref" in one else []:
+        if beside := sorted(node.keys() - {"$ref"}) if "$ref" in node else []:
             raise Refusal("bad_value", f"{words}$ref cannot have keywords {beside}.", parameter=place)
-        for name in one:
+        for name in node:
             if name not in _STRICT_WORDS:
                 raise Refusal("bad_value", f"{words}'{name}' is not permitted.", parameter=place)
-        if "object" in _types(one):
-            if one.get("additionalProperties") is not False:
+        if "object" in _types(node):
+            if node.get("additionalProperties") is not False:
                 missing = "'additionalProperties' is required to be supplied and to be false."
                 raise Refusal("bad_value", words + missing, parameter=place)
-            listed, named = one.get("required", []), fields(one.get("properties"))
+            listed, named = node.get("required", []), fields(node.get("properties"))
             if not isinstance(listed, list) or set(listed) != set(named):
                 missing = "'required' is required to be supplied and to be an array including every key in properties."
                 raise Refusal("bad_value", words + missing, parameter=place)
@@ -318,23 +318,23 @@ def check_openai_strict(place: str, schema: Fields) -> None:
 def check_claude_strict(place: str, schema: Fields) -> None:
     """Refuse a strict tool's schema as Anthropic and Bedrock do (vercel/ai#20681, BerriAI/litellm#39115, agentjido/req_llm#707, 2026)."""
     where = place.removesuffix(".input_schema")
-    for _, one in _nodes(schema):
-        kinds = _types(one)
-        if "object" in kinds and one.get("additionalProperties") is not False:
+    for _, node in _nodes(schema):
+        kinds = _types(node)
+        if "object" in kinds and node.get("additionalProperties") is not False:
             words = f"{where}: For 'object' type, 'additionalProperties' must be explicitly set to false"
             raise Refusal("bad_value", words, parameter=place)
         for kind, names in _NOT_BOUND.items():
             for name in names if kind in kinds else ():
-                if name in one and not (name == "minItems" and one[name] in (0, 1)):
+                if name in node and not (name == "minItems" and node[name] in (0, 1)):
                     words = f"{where}: For '{kind}' type, property '{name}' is not supported"
                     raise Refusal("bad_value", words, parameter=place)
 
 
 def check_new_draft(place: str, schema: Fields) -> None:
     """Refuse what is no schema of 2020-12 (anthropics/claude-code#7365, 2025-09)."""
-    for _, one in _nodes(schema):
-        lists = isinstance(one.get("items"), list) or not isinstance(one.get("required", []), list)
-        if lists or any(isinstance(one.get(name), bool) for name in ("exclusiveMinimum", "exclusiveMaximum")):
+    for _, node in _nodes(schema):
+        lists = isinstance(node.get("items"), list) or not isinstance(node.get("required", []), list)
+        if lists or any(isinstance(node.get(name), bool) for name in ("exclusiveMinimum", "exclusiveMaximum")):
             words = f"{place}: JSON schema is invalid. It must match JSON Schema draft 2020-12 (https://json-schema.org/draft/2020-12)."
             raise Refusal("bad_value", words, parameter=place)
 
@@ -357,13 +357,13 @@ def _nodes(schema: Fields) -> Iterator[tuple[tuple[str, ...], Fields]]:
     """Yield each schema inside a schema, itself first, with the way to it."""
     waiting: list[tuple[tuple[str, ...], object]] = [((), schema)]
     while waiting:
-        context, one = waiting.pop(0)
-        if isinstance(one, list):
-            waiting += [((*context, str(index)), inner) for index, inner in enumerate(one)]
-        if not isinstance(one, dict):
+        context, node = waiting.pop(0)
+        if isinstance(node, list):
+            waiting += [((*context, str(index)), inner) for index, inner in enumerate(node)]
+        if not isinstance(node, dict):
             continue
-        yield context, one
-        for name, value in one.items():
+        yield context, node
+        for name, value in node.items():
             if name in _SCHEMAS:
                 waiting += [((*context, name, key), inner) for key, inner in fields(value).items()]
             elif name in ("items", "anyOf", "allOf", "oneOf", "additionalProperties", "prefixItems"):
@@ -391,14 +391,14 @@ def _check_go_types(place: str, schema: Fields) -> None:
     """Refuse a property that is no object, and a `required` that is no list (can1357/oh-my-pi#4488 and ollama/ollama#18051, 2026)."""
     waiting: list[object] = [schema]
     while waiting:
-        one = waiting.pop()
-        if not isinstance(one, dict):
+        node = waiting.pop()
+        if not isinstance(node, dict):
             words = "json: cannot unmarshal bool into Go struct field ToolFunctionParameters.tools.function.parameters.properties"
             raise Refusal("bad_value", f"{words} of type api.ToolProperty", parameter=place)
-        if not isinstance(one.get("required", []), list):
+        if not isinstance(node.get("required", []), list):
             words = "json: cannot unmarshal object into Go struct field ToolProperty.required of type []string"
             raise Refusal("bad_value", words, parameter=place)
-        waiting += fields(one.get("properties")).values()
+        waiting += fields(node.get("properties")).values()
 
 
 def ollama_demands(model: str) -> Demands:

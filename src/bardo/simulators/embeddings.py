@@ -34,10 +34,10 @@ def openai_embeddings(incoming: Incoming, *, strict: bool) -> Reply:
     if encoding not in ("float", "base64"):
         raise Refusal("bad_value", f"Invalid encoding_format: {encoding!r}.", parameter="encoding_format")
     size = dimensions_of(body, "dimensions")
-    vectors = [vector(one, size) for one in inputs]
+    vectors = [vector(text, size) for text in inputs]
     rows: list[Fields] = [
-        {"object": "embedding", "index": index, "embedding": encode_base64(one) if encoding == "base64" else one}
-        for index, one in enumerate(vectors)
+        {"object": "embedding", "index": index, "embedding": encode_base64(row) if encoding == "base64" else row}
+        for index, row in enumerate(vectors)
     ]
     tokens = count_tokens(inputs)
     usage: Fields = {"prompt_tokens": tokens, "total_tokens": tokens}
@@ -52,7 +52,7 @@ def vector(text: str, dimensions: int = DIMENSIONS) -> list[float]:
     raw = hashlib.shake_128(text.encode()).digest(2 * dimensions)
     numbers = [int.from_bytes(raw[index : index + 2], "big") / 32768 - 1 for index in range(0, len(raw), 2)]
     length = math.sqrt(sum(number * number for number in numbers)) or 1.0
-    return list(struct.unpack(f"<{dimensions}f", struct.pack(f"<{dimensions}f", *(one / length for one in numbers))))
+    return list(struct.unpack(f"<{dimensions}f", struct.pack(f"<{dimensions}f", *(part / length for part in numbers))))
 
 
 def encode_base64(numbers: Sequence[float]) -> str:
@@ -75,13 +75,13 @@ def read_texts(inputs: object, name: str) -> list[str]:
     """Return a text, or the texts of a list; tokens count as the text of their numbers. Refuse anything else, and an empty list."""
     if isinstance(inputs, str):
         return [inputs]
-    if isinstance(inputs, list) and inputs and all(isinstance(one, int) for one in inputs):
+    if isinstance(inputs, list) and inputs and all(isinstance(item, int) for item in inputs):
         return [repr(inputs)]
-    if isinstance(inputs, list) and inputs and all(isinstance(one, str | list) for one in inputs):
-        return [one if isinstance(one, str) else repr(one) for one in inputs]
+    if isinstance(inputs, list) and inputs and all(isinstance(item, str | list) for item in inputs):
+        return [item if isinstance(item, str) else repr(item) for item in inputs]
     raise Refusal("bad_value", f"'${name}' is invalid. Please check the API reference.", parameter=name)
 
 
 def count_tokens(inputs: Sequence[str]) -> int:
     """Return how many tokens some texts have."""
-    return sum(max(1, tokens_of(len(one))) for one in inputs)
+    return sum(max(1, tokens_of(len(text))) for text in inputs)

@@ -60,15 +60,15 @@ _OPTIONS = ("status", "retry-after", "after", "delay", "size", "times")
 
 def split_fault(model: str) -> tuple[str, Fault | None]:
     """Split a model's name from the fault asked for behind it. Raises ValueError where that is not one."""
-    name, found, fault_text = model.partition(_SEPARATOR)
-    return (name, parse_fault(fault_text)) if found else (model, None)
+    name, separator, fault_text = model.partition(_SEPARATOR)
+    return (name, parse_fault(fault_text)) if separator else (model, None)
 
 
 def parse_fault(fault_text: str) -> Fault:
     """Read `kind[=value][,option=value…]`, such as `status=429,retry-after=2`."""
     first, *options = fault_text.split(",")
     name, given, value = first.partition("=")
-    kind = next((known for known in KINDS if known == name), None)
+    kind = next((kind_name for kind_name in KINDS if kind_name == name), None)
     if kind is None:
         raise ValueError(f"no fault is called {name!r}; there are: {', '.join(KINDS)}")
     if given:

@@ -32,8 +32,7 @@ def uuid(seed: str) -> str:
 
 def seal(secret: str, *, size: int, head: bytes = b"") -> str:
     """Return base64 of `size` bytes bound to `secret`, opening with the bytes its provider's blobs open with."""
-    raw = hashlib.shake_256(secret.encode()).digest(max(1, size - len(head)))
-    return base64.b64encode(head + raw).decode()
+    return base64.b64encode(head + hashlib.shake_256(secret.encode()).digest(max(1, size - len(head)))).decode()
 
 
 def ciphertext(secret: str, *, size: int) -> str:
@@ -84,4 +83,4 @@ def fingerprint(value: object) -> str:
 
 def _xor_masked(raw: bytes, proof: bytes) -> bytes:
     veil = hashlib.shake_256(b"veil" + proof).digest(len(raw))
-    return bytes(one ^ other for one, other in zip(raw, veil, strict=True))
+    return bytes(byte ^ other for byte, other in zip(raw, veil, strict=True))

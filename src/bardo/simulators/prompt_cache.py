@@ -42,17 +42,17 @@ class PromptCache:
 
     def take(self, model: str, prefixes: list[MarkedPrefix]) -> CacheCounts:
         """Return what a request with these marked prefixes, the shortest first, reads and writes, and keep them."""
-        cached = [one for one in prefixes if one.tokens >= self._least]
-        digests = [blake2b(f"{model}\0{one.text}".encode()).digest() for one in cached]
+        cached = [prefix for prefix in prefixes if prefix.tokens >= self._least]
+        digests = [blake2b(f"{model}\0{prefix.text}".encode()).digest() for prefix in cached]
         read = max(
-            (one.tokens for one, digest in zip(cached, digests, strict=True) if digest in self._known), default=0
+            (prefix.tokens for prefix, digest in zip(cached, digests, strict=True) if digest in self._known), default=0
         )
         for digest in digests:
             self._known[digest] = None
             self._known.move_to_end(digest)
         while len(self._known) > _MOST_KEPT:
             self._known.popitem(last=False)
-        longest = max((one.tokens for one in cached), default=0)
+        longest = max((prefix.tokens for prefix in cached), default=0)
         return CacheCounts(read=read, written=max(0, longest - read))
 
 
@@ -98,8 +98,8 @@ class PrefixCache:
         self._known.clear()
 
     def _holds(self, digest: bytes, now: float) -> bool:
-        kept = self._known.get(digest)
-        return kept is not None and (self._seconds is None or now - kept <= self._seconds)
+        stored_at = self._known.get(digest)
+        return stored_at is not None and (self._seconds is None or now - stored_at <= self._seconds)
 
 
 def prompt_text(body: Fields) -> str:

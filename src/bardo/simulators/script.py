@@ -26,8 +26,8 @@ class _InstanceBuilder:
         self._root = root
         self._numbers = [int(word) for word in re.findall(r"-?\d{1,15}", question)]
         # The words after its last preposition, else all of it.
-        found = re.findall(r"\b(?:in|for|at|of|about)\s+([^?.!\n]{1,80})", question)
-        self._phrase = (found[-1] if found else question).strip(" ?.!\n") or "example"
+        phrases = re.findall(r"\b(?:in|for|at|of|about)\s+([^?.!\n]{1,80})", question)
+        self._phrase = (phrases[-1] if phrases else question).strip(" ?.!\n") or "example"
 
     def make(self, schema: Fields, depth: int) -> object:
         """Return a value for one part of the schema."""
@@ -119,8 +119,8 @@ def answer(conversation: Conversation) -> Turn:
             reasoning="The answer has to follow the given schema, so I fill in each of its fields.",
             text=json.dumps(value, ensure_ascii=False),
         )
-    found = _SUM.search(conversation.question)
-    return _calculate(int(found[1]), found[2], int(found[3])) if found else _echo(conversation)
+    match = _SUM.search(conversation.question)
+    return _calculate(int(match[1]), match[2], int(match[3])) if match else _echo(conversation)
 
 
 def _best_tool(conversation: Conversation) -> Tool:

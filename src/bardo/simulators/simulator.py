@@ -78,9 +78,9 @@ def with_requested_json(asked: Conversation, body: Fields) -> Conversation:
         return asked
     guided = _schema_in_prompt(body)
     if guided is not None:
-        found = _GUIDANCE.search(asked.question)
+        match = _GUIDANCE.search(asked.question)
         before_guidance = (
-            asked.question if found is None else asked.question[: asked.question.rfind("\n", 0, found.start()) + 1]
+            asked.question if match is None else asked.question[: asked.question.rfind("\n", 0, match.start()) + 1]
         )
         return replace(asked, schema=guided, question=before_guidance)
     mode = any(at(body, path) == value for path, value in _JSON_MODES)
@@ -89,12 +89,12 @@ def with_requested_json(asked: Conversation, body: Fields) -> Conversation:
 
 def _schema_in_prompt(body: Fields) -> Fields | None:
     """Return the last schema that the prompt holds."""
-    found = [(said, match.end()) for said in _texts(body) for match in _GUIDANCE.finditer(said)]
-    if not found:
+    places = [(prompt, match.end()) for prompt in _texts(body) for match in _GUIDANCE.finditer(prompt)]
+    if not places:
         return None
-    said, start = found[-1]
+    prompt, start = places[-1]
     try:
-        schema, _ = json.JSONDecoder().raw_decode(said, start)
+        schema, _ = json.JSONDecoder().raw_decode(prompt, start)
     except (ValueError, RecursionError):
         return None
     return schema if isinstance(schema, dict) else None
@@ -104,13 +104,13 @@ def _texts(value: object) -> Iterator[str]:
     """Yield all texts of a JSON value, in order."""
     waiting = [value]
     while waiting:
-        one = waiting.pop()
-        if isinstance(one, str):
-            yield one
-        elif isinstance(one, dict):
-            waiting.extend(reversed(one.values()))
-        elif isinstance(one, list):
-            waiting.extend(reversed(one))
+        node = waiting.pop()
+        if isinstance(node, str):
+            yield node
+        elif isinstance(node, dict):
+            waiting.extend(reversed(node.values()))
+        elif isinstance(node, list):
+            waiting.extend(reversed(node))
 
 
 _NAMES = (
@@ -128,7 +128,7 @@ _LETTERS = 4
 
 def limit_of(body: Fields) -> int | None:
     """Return the most tokens that an answer may have, or None if the request sets no limit."""
-    for holder in (body, *(found for name in _HOLDERS if isinstance(found := body.get(name), dict))):
+    for holder in (body, *(inner for name in _HOLDERS if isinstance(inner := body.get(name), dict))):
         for name in _NAMES:
             value = holder.get(name)
             if isinstance(value, int) and not isinstance(value, bool) and value > 0:
@@ -306,12 +306,12 @@ class Simulator:
     def _play_item(self, incoming: Incoming, path: str, body: Fields) -> tuple[int, Fields]:
         """Answer one request of a batch."""
         raw = compact(body)
-        one = replace(incoming, method="POST", path=f"{_prefix(self.provider)}{path}", query={}, raw=raw, body=body)
-        provider = self._dialect_for(one)
+        request = replace(incoming, method="POST", path=f"{_prefix(self.provider)}{path}", query={}, raw=raw, body=body)
+        provider = self._dialect_for(request)
         try:
             if body.get("stream"):
                 raise Refusal("bad_value", "Streaming is not supported in batches.", parameter="stream")
-            reply, fault = self._answer(provider, one)
+            reply, fault = self._answer(provider, request)
             if fault is not None and fault.kind == "status":
                 reply = provider.error_forms().reply(fault.status)
         except Refusal as refusal:
@@ -389,7 +389,7 @@ def _without_fault(incoming: Incoming) -> tuple[Incoming, Fault | None]:
     if fault is None:
         return incoming, None
     # Gemini's batches name the model in each of their requests, too.
-    requests = {"requests": [_strip_fault(one) for one in rows(body["requests"])]} if "requests" in body else {}
+    requests = {"requests": [_strip_fault(request) for request in rows(body["requests"])]} if "requests" in body else {}
     plain_body = {**_strip_fault(body), **requests} if isinstance(incoming.body, dict) else incoming.body
     return replace(incoming, path=_NAMED_IN_PATH.sub("", incoming.path), body=plain_body), fault
 

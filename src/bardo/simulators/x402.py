@@ -162,11 +162,11 @@ def read_authorization(headers: dict[str, str]) -> Authorization | None:
     except (ValueError, binascii.Error):
         return None
     payload = fields(sent.get("payload"))
-    said = fields(payload.get("authorization"))
+    authorization = fields(payload.get("authorization"))
     network = text(fields(sent.get("accepted")).get("network")) or text(sent.get("network"))
-    numbers = [text(said.get(name)) for name in ("value", "validAfter", "validBefore")]
-    addresses = [text(said.get(name)) for name in ("from", "to")]
-    nonce, signature = text(said.get("nonce")), text(payload.get("signature"))
+    numbers = [text(authorization.get(name)) for name in ("value", "validAfter", "validBefore")]
+    addresses = [text(authorization.get(name)) for name in ("from", "to")]
+    nonce, signature = text(authorization.get("nonce")), text(payload.get("signature"))
     well_formed = all(_NUMBER.fullmatch(one) for one in numbers) and all(_ADDRESS.fullmatch(one) for one in addresses)
     if not well_formed or not _NONCE.fullmatch(nonce) or not _SIGNATURE.fullmatch(signature):
         return None
@@ -220,7 +220,7 @@ class SimulatedNetwork:
     @property
     def paid(self) -> int:
         """All that was transferred, in the token's smallest unit."""
-        return sum(one.value for one in self.transfers)
+        return sum(transfer.value for transfer in self.transfers)
 
     def pass_time(self, seconds: float) -> None:
         """Move the network's time forward."""

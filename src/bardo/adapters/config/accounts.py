@@ -60,8 +60,9 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     def has_budget(self) -> bool:
         """Whether the money of its calls is limited."""
         limits = self.limits
-        by_time = limits.usd_per_day is not None or limits.usd_per_month is not None
-        return by_time or limits.usd_per_session is not None
+        return (
+            limits.usd_per_day is not None or limits.usd_per_month is not None
+        ) or limits.usd_per_session is not None
 
     def may_ask(self, *names: str) -> bool:
         """Whether one of the names of a model is allowed."""
@@ -97,8 +98,8 @@ def expiry_of(text: str, now: float) -> float:
 def time_of(text: str) -> float:
     """Return the Unix time of `2027-01-31` (when the day begins, in UTC) or `2027-01-31T12:00:00Z`. Raises InvalidRequest."""
     try:
-        found = datetime.fromisoformat(text)
-        return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+        moment = datetime.fromisoformat(text)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError) as problem:
         message = f"{text[:80]!r} is no time"
         raise InvalidRequest(message, hint="write a day like 2027-01-31", param="expires") from problem
@@ -167,7 +168,7 @@ class ClientKeys:
     def rules_to_keep(self, key: str) -> tuple[ThinkingRules, ...]:
         """Return what holds for the calls of a key, for calls that are made later without it."""
         names = ThinkingRules.__struct_fields__
-        return tuple([ThinkingRules(**{name: getattr(one, name) for name in names}) for one in self.rules(key)])
+        return tuple([ThinkingRules(**{name: getattr(rule, name) for name in names}) for rule in self.rules(key)])
 
 
 def account_of(entry: KeyEntry) -> Account:
@@ -215,7 +216,7 @@ def read_keys(tables: Sequence[Mapping[str, Any]], text: str, source: str) -> tu
             hint = 'write the name of the variable that holds the key: key_env = "TEAM_KEY"'
             raise ConfigError(f"{place.of('key_env')}: key {entry.id!r} names no environment variable", hint=hint)
         _check_account(entry, place)
-        if any(one.id == entry.id for one in entries):
+        if any(other.id == entry.id for other in entries):
             raise ConfigError(f"{place.of('id')}: a second key is called {entry.id!r}", hint="ids are unique")
         entries.append(entry)
     return tuple(entries)
@@ -270,8 +271,8 @@ class BudgetSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
     def rule(self, own: str) -> UnknownCost:
         """Return what holds for calls of unknown cost of a key whose own word is `own`, empty where it has none."""
-        said = own or self.unknown_cost
-        return "allow" if said == "nothing" else cast("UnknownCost", said)
+        rule = own or self.unknown_cost
+        return "allow" if rule == "nothing" else cast("UnknownCost", rule)
 
     def assumed_nanos(self, input_tokens: int, output_tokens: int) -> int:
         """Return what a call to a model without a price counts as, in nano-dollars."""
@@ -347,7 +348,7 @@ def check_payments(settings: PaymentSettings, place: Place) -> None:
 def _check_known(names: tuple[str, ...] | Mapping[str, str], known: Mapping[str, str], key: str, place: Place) -> None:
     for name in names:
         if name not in known:
-            listed = ", ".join(f"{one} ({title})" if one != title else one for one, title in known.items())
+            listed = ", ".join(f"{name} ({title})" if name != title else name for name, title in known.items())
             raise ConfigError(f"{place.of(key)}: bardo cannot pay with {name!r}", hint=f"there are: {listed}")
 
 
@@ -356,7 +357,7 @@ def rules_of(settings: PaymentSettings) -> PaymentRules:
     return PaymentRules(
         per_call=nanos_of(settings.usd_per_call),
         per_day=nanos_of(settings.usd_per_day),
-        recipients=frozenset(one.lower() for one in settings.recipients),
+        recipients=frozenset(address.lower() for address in settings.recipients),
         networks=frozenset(settings.networks),
         symbols=frozenset(settings.assets),
         tenants={name: nanos_of(usd) for name, usd in settings.tenants.items()},

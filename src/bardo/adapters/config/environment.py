@@ -70,10 +70,10 @@ def with_environment(settings: S, environment: Mapping[str, str]) -> S:
 
 def reuse_in(environment: Mapping[str, str]) -> bool | None:
     """Return whether anything shall be kept of earlier requests, or None if the environment does not say. Raises ConfigError."""
-    said = environment.get(REUSE, "")
-    if said not in ("", "on", "off"):
-        raise ConfigError(f"{REUSE} is {said!r}", hint="it must be on or off: what is sent and answered is the same")
-    return None if not said else said == "on"
+    setting = environment.get(REUSE, "")
+    if setting not in ("", "on", "off"):
+        raise ConfigError(f"{REUSE} is {setting!r}", hint="it must be on or off: what is sent and answered is the same")
+    return None if not setting else setting == "on"
 
 
 def _with_shared_files(settings: S, folder: str) -> S:
@@ -95,8 +95,8 @@ def _with_field(settings: S, variable: str, value: str, section: str, field: str
     except msgspec.ValidationError as problem:
         kind = type(getattr(table, field))
         wanted = "true or false" if kind is bool else "a whole number" if kind is int else "a number"
-        said = str(problem).partition(" - at ")[0]
-        raise ConfigError(f"{variable} is {value!r}", hint=f"it must be {wanted}: {said}") from problem
+        reason = str(problem).partition(" - at ")[0]
+        raise ConfigError(f"{variable} is {value!r}", hint=f"it must be {wanted}: {reason}") from problem
     *path, last = section.split(".")
     for place in range(len(path), 0, -1):
         changed = msgspec.structs.replace(attrgetter(".".join(path[:place]))(settings), **{last: changed})

@@ -37,10 +37,10 @@ def known_formats(config: str | Path | Settings | None = None) -> FormatRegistry
     if file is None:
         return _without_file()
     try:
-        found = file.stat()
+        status = file.stat()
     except OSError:
         return formats_of(load_settings(file))
-    return _of_file(file.absolute(), found.st_mtime_ns, found.st_size)
+    return _of_file(file.absolute(), status.st_mtime_ns, status.st_size)
 
 
 def formats_of(settings: Settings) -> FormatRegistry:

@@ -142,10 +142,10 @@ def meant_key(table: str, key: str) -> str:
     if table.startswith("inference.pipeline.") and key in ("enabled", "enable", "on"):
         layer = table.removeprefix("inference.pipeline.")
         return f"leave it out: the profile below {_LAYERS} names which layers run, and [{table}] says how {layer} does"
-    found = _KEYS.get(table, {}).get(key, "") if table else TABLES.get(key, "")
-    if found.startswith(_NOTHING):
-        return f"leave it out: {found.removeprefix(_NOTHING)}"
-    return f"write {found}" if found else ""
+    advice = _KEYS.get(table, {}).get(key, "") if table else TABLES.get(key, "")
+    if advice.startswith(_NOTHING):
+        return f"leave it out: {advice.removeprefix(_NOTHING)}"
+    return f"write {advice}" if advice else ""
 
 
 _HEADER = re.compile(r"\s{0,200}\[\[?\s{0,200}([^\[\]]{1,500}?)\s{0,200}\]")
@@ -234,20 +234,20 @@ def explain(
     `known` are the keys there are, and `choices` the words there are for the keys that take one of a few. `key_variable` is the variable
     for the key of a provider, empty in tables of other things.
     """
-    said = str(problem)
-    at = _AT.search(said)
+    message = str(problem)
+    at = _AT.search(message)
     path = re.sub(r"\[[^\[\]]*\]", "", at[1]) if at else ""
-    said = _AT.sub("", said)
-    named = re.search(r"field `(.+?)`", said)
+    message = _AT.sub("", message)
+    named = re.search(r"field `(.+?)`", message)
     if named:
-        if key_variable and means_a_key(named[1]) and "missing" not in said:
+        if key_variable and means_a_key(named[1]) and "missing" not in message:
             where = place.inside(path).of(named[1])
             return ConfigError(f"{where}: unknown key {named[1]!r}", hint=how_to_give_a_key(key_variable))
-        return _key_problem(named[1], place.inside(path), known, missing="missing" in said)
+        return _key_problem(named[1], place.inside(path), known, missing="missing" in message)
     table, _, key = path.rpartition(".")
     where = place.inside(table).of(key)
     return ConfigError(
-        f"{where}: {path or 'the file'} is not as it should be", hint=_instead(key, said, choices.get(key, ()))
+        f"{where}: {path or 'the file'} is not as it should be", hint=_instead(key, message, choices.get(key, ()))
     )
 
 
@@ -338,10 +338,10 @@ def read_tables(text: str, source: str) -> dict[str, Any]:
     try:
         tables = tomli.loads(text.removeprefix("\ufeff"))
     except tomli.TOMLDecodeError as problem:
-        said = str(problem).lower()
+        message = str(problem).lower()
         beginning = text.lstrip("\ufeff \t\r\n")[:1]
         named = "JSON" if beginning == "{" else "YAML" if _YAML.search(text) else ""
-        hint = next((fix for word, fix in _SYNTAX if word in said), "correct that line")
+        hint = next((fix for word, fix in _SYNTAX if word in message), "correct that line")
         if named:
             hint = f"this looks like {named}: write it as TOML, as in [gateway] and below it port = 8484"
         raise ConfigError(f"{source} is not valid TOML: {problem}", hint=hint) from problem
@@ -355,8 +355,8 @@ def read_tables(text: str, source: str) -> dict[str, Any]:
     for _ in range(_MOST_LEVELS):
         level = [
             inner
-            for one in level
-            for inner in (one.values() if isinstance(one, dict) else one)
+            for value in level
+            for inner in (value.values() if isinstance(value, dict) else value)
             if isinstance(inner, dict | list)
         ]
     if level:
@@ -485,7 +485,7 @@ class Mistakes:
         if isinstance(value, dict):
             self._found += list(_single(name, value, place))
             return []
-        if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
+        if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
             hint = f"write [[{name}]] and the keys below it"
             self._found.append(ConfigError(f"{place.of(name)}: {name} has a wrong type", hint=hint))
             return []
@@ -500,11 +500,11 @@ class Mistakes:
         key_variable: str,
     ) -> ConfigError:
         path = _path(problem)
-        known = _struct_at(kind, path).__struct_fields__
+        fields = _struct_at(kind, path).__struct_fields__
         unknown = _UNKNOWN.search(str(problem))
         words = choices_of(_struct_at(kind, path[:-1])) | dict(choices)
-        told = explain(problem, place, known, words, key_variable=key_variable)
-        if not unknown or unknown[1] in known or "api_key_env" in known or len(self._keys.get(unknown[1], ())) != 1:
+        told = explain(problem, place, fields, words, key_variable=key_variable)
+        if not unknown or unknown[1] in fields or "api_key_env" in fields or len(self._keys.get(unknown[1], ())) != 1:
             return told
         if meant_key(".".join(part for part in (place.table, *path) if part), unknown[1]):
             return told
@@ -559,13 +559,13 @@ def _left_out(table: Any, problem: msgspec.ValidationError) -> bool:
 
 def _struct_at(kind: type[msgspec.Struct], path: Sequence[str]) -> type[msgspec.Struct]:
     """Return the table that a path leads to, or the last one on the way."""
-    found: type[msgspec.Struct] = kind
+    struct: type[msgspec.Struct] = kind
     for key in path:
-        hint = get_type_hints(found).get(key)
+        hint = get_type_hints(struct).get(key)
         if not (isinstance(hint, type) and issubclass(hint, msgspec.Struct)):
             break
-        found = hint
-    return found
+        struct = hint
+    return struct
 
 
 def _line_of(problem: ConfigError) -> int:

@@ -266,7 +266,7 @@ def check_pipeline(
 
 def layer_names(settings: PipelineSettings) -> tuple[str, ...]:
     """Return the names of all layers: bardo's, and where others are named, those of installed packages."""
-    named = {*settings.own, *settings.locked, *(name for one in settings.profiles.values() for name in one.layers)}
+    named = {*settings.own, *settings.locked, *(name for entry in settings.profiles.values() for name in entry.layers)}
     if named.issubset(layer_rows()):
         return tuple(layer_rows())
     return (*layer_rows(), *own_layer_points())
@@ -341,8 +341,8 @@ def check_embeddings(
         raise ConfigError(message, hint=f'leave one of them out; provider = "{LOCAL}" is the model of this machine')
     row = _row(asked.provider, providers, place.source)
     if row is None:
-        known = (LOCAL, *provider_ids(providers))
-        near = get_close_matches(asked.provider[:100], known, n=1)
+        names = (LOCAL, *provider_ids(providers))
+        near = get_close_matches(asked.provider[:100], names, n=1)
         hint = (
             f"did you mean {near[0]!r}?" if near else f'write provider = "{LOCAL}", or add [[providers]] with this id'
         )

@@ -161,15 +161,15 @@ def provider_ids(entries: Sequence[ProviderEntry]) -> tuple[str, ...]:
 def _variable_for_key(row: Mapping[str, Any]) -> str:
     """Return the variable that may hold the key of a provider: that of its preset, else one named after the provider."""
     name = str(row.get("id") or "")
-    found = builtin().provider(str(row.get("preset") or name))
-    return next(iter(found.key_variables if found else ()), "") or variable_for(name)
+    preset = builtin().provider(str(row.get("preset") or name))
+    return next(iter(preset.key_variables if preset else ()), "") or variable_for(name)
 
 
 def _check_entry(
     entry: ProviderEntry, wrong: frozenset[str], place: Place, seen: Collection[str], mistakes: Mistakes
 ) -> None:
     """Collect what is wrong in a table besides the keys named `wrong`."""
-    known = mistakes.lines
+    lines = mistakes.lines
     for check in (
         partial(_check_id, seen=seen),
         _check_searches,
@@ -178,14 +178,14 @@ def _check_entry(
         check_headers,
         check_addresses,
     ):
-        with mistakes.collected_elsewhere(known):
+        with mistakes.collected_elsewhere(lines):
             check(entry, place.of)
     if wrong & {"preset", "dialect"} or (entry.id == _UNNAMED and not entry.preset):
         return
-    with mistakes.collected_elsewhere(known):
+    with mistakes.collected_elsewhere(lines):
         row = _row(entry, place.of)
         for check_row in _ROW_CHECKS:
-            with mistakes.collected_elsewhere(known):
+            with mistakes.collected_elsewhere(lines):
                 check_row(entry, row, place.of)
 
 
@@ -224,13 +224,13 @@ def provider_of(entry: ProviderEntry, source: str = FILE_NAME, where: Where | No
     `where` tells the place of one of the table's keys; `source` is named without it.
     """
     where = where or (lambda key: source or "the settings")
-    found = _row(entry, where)
+    preset = _row(entry, where)
     check_headers(entry, where)
     check_addresses(entry, where)
     for check in _ROW_CHECKS:
-        check(entry, found, where)
+        check(entry, preset, where)
     entry = at_first_address(entry)
-    row = _overridden(found, entry)
+    row = _overridden(preset, entry)
     return Provider(
         id=entry.id,
         row=row,
@@ -253,10 +253,10 @@ def _check_extra_body(entry: ProviderEntry, row: ProviderRow, where: Where) -> N
     # Loaded here, because it needs the dialects, and most files set no such fields.
     from bardo.planning.default_fields import check_default_fields
 
-    found = _overridden(row, entry)
-    rows = (found, *(msgspec.structs.replace(found, dialect=endpoint.dialect) for endpoint in found.endpoints))
+    changed = _overridden(row, entry)
+    rows = (changed, *(msgspec.structs.replace(changed, dialect=endpoint.dialect) for endpoint in changed.endpoints))
     tables = [("extra_body", "extra_body", entry.extra_body)]
-    tables += [("model_extra_body", f"model_extra_body.{glob!r}", one) for glob, one in entry.model_extra_body.items()]
+    tables += [("model_extra_body", f"model_extra_body.{glob!r}", own) for glob, own in entry.model_extra_body.items()]
     for key, name, fields in tables:
         try:
             check_default_fields(fields, rows, name)
@@ -267,13 +267,13 @@ def _check_extra_body(entry: ProviderEntry, row: ProviderRow, where: Where) -> N
 
 def _check_required_body(entry: ProviderEntry, where: Where) -> None:
     """Raise ConfigError for a required field that is no default field of the table, nor one that aliases are known to have."""
-    known = {*builtin_field_refusals().required_defaults}
+    paths_known = {*builtin_field_refusals().required_defaults}
     for fields in (entry.extra_body, *entry.model_extra_body.values()):
         paths = [path.split(".") for path, _ in leaves(fields)]
-        known |= {".".join(path[:end]) for path in paths for end in range(1, len(path) + 1)}
-    unknown = next((path for path in entry.required_body or () if path not in known), None)
+        paths_known |= {".".join(path[:end]) for path in paths for end in range(1, len(path) + 1)}
+    unknown = next((path for path in entry.required_body or () if path not in paths_known), None)
     if unknown is not None:
-        near = get_close_matches(unknown, known, n=3)
+        near = get_close_matches(unknown, paths_known, n=3)
         hint = f"did you mean {' or '.join(near)}?" if near else "name a dotted path of extra_body or model_extra_body"
         place = f"{where('required_body')}: provider {entry.id!r}"
         raise ConfigError(f"{place} requires {unknown!r}, which is none of its default fields", hint=hint)
@@ -288,7 +288,7 @@ def check_aliases(aliases: Mapping[str, Alias], configured: Sequence[Provider], 
 
     for name, alias in own.items():
         provider = provider_before(alias.model, configured)
-        rows = [one.row for one in configured] if provider is None else [one.row for one in provider.endpoints]
+        rows = [entry.row for entry in configured] if provider is None else [place.row for place in provider.endpoints]
         try:
             check_default_fields(alias.extra_body, tuple(rows or [builtin().providers[0]]), "extra_body")
         except InvalidRequest as problem:
@@ -413,12 +413,12 @@ def read_aliases(table: Any, text: str, source: str) -> dict[str, Alias]:
         raise ConfigError(
             f"{place.of('')}: aliases is not a table", hint='write [aliases] and lines of "name" = "model"'
         )
-    found = {name: _alias(name, value, place) for name, value in table.items()}
+    aliases = {name: _alias(name, value, place) for name, value in table.items()}
     try:
-        Aliases(found)
+        Aliases(aliases)
     except ConfigError as problem:
         raise ConfigError(f"{place.of('')}: {problem.message}", hint=problem.hint) from problem
-    return found
+    return aliases
 
 
 def _alias(name: str, value: Any, place: Place) -> Alias:
@@ -466,8 +466,8 @@ def _price(table: Mapping[str, Any], place: Place) -> PriceRow:
     try:
         row = msgspec.convert({name: _plain(name, value) for name, value in table.items()}, PriceRow)
     except msgspec.ValidationError as problem:
-        known = (*PriceRow.__struct_encode_fields__, *PriceTier.__struct_encode_fields__)
-        raise explain(problem, place, tuple(dict.fromkeys(known))) from problem
+        fields = (*PriceRow.__struct_encode_fields__, *PriceTier.__struct_encode_fields__)
+        raise explain(problem, place, tuple(dict.fromkeys(fields))) from problem
     if wrong := problem_of(row):
         key, message = wrong
         raise ConfigError(f"{place.of(key)}: {message}", hint=_HINTS.get(key, _AMOUNT))

@@ -82,20 +82,20 @@ def workloads_of(rows: Mapping[str, WorkloadRow]) -> Workloads:
 
 def check_names(rows: Mapping[str, WorkloadRow], aliases: Mapping[str, Alias], text: str, source: str) -> None:
     """Raise ConfigError where aliases and workloads lead to each other, or one name is both."""
-    workloads, known = workloads_of(rows), Aliases(aliases)
+    workloads, all_aliases = workloads_of(rows), Aliases(aliases)
     for name in aliases:
-        _check_alias(name, known.find(name.replace("*", "x")), workloads, Place(text, source, "aliases"))
+        _check_alias(name, all_aliases.find(name.replace("*", "x")), workloads, Place(text, source, "aliases"))
     place = Place(text, source, "workloads")
     for name in rows:
         if name in aliases:
             hint = f"rename one of them; clients may also write {PREFIX}{name} for the workload"
             raise ConfigError(f"{place.inside(name).of('')}: {name!r} is an alias and a workload", hint=hint)
-        found = workloads.get(name)
-        assert found is not None
+        workload = workloads.get(name)
+        assert workload is not None
         # Another workload may be the next where an answer is not good enough, by its full name.
-        escalate = [model for model in found.escalate if not (model.startswith(PREFIX) and workloads.find(model))]
-        for model in (found.intent.model, *found.fallbacks, *escalate):
-            further = None if model is None else workloads.find(known.find(model).model)
+        escalate = [model for model in workload.escalate if not (model.startswith(PREFIX) and workloads.find(model))]
+        for model in (workload.intent.model, *workload.fallbacks, *escalate):
+            further = None if model is None else workloads.find(all_aliases.find(model).model)
             if further is not None and further.name != model:
                 message = f"the model {model!r} of the workload {name!r} leads to the workload {further.name!r}"
                 hint = f"name the workload itself, as its model: {further.model_name!r}"
@@ -133,16 +133,16 @@ def check_private(
     source: str,
 ) -> None:
     """Raise ConfigError for a workload that is private, and names a model of a provider that is not, also by an alias."""
-    known = Aliases(aliases)
-    by_id = {one.id: one for one in providers}
+    all_aliases = Aliases(aliases)
+    by_id = {provider.id: provider for provider in providers}
     for name in rows:
-        found = workloads_of(rows).get(name)
-        assert found is not None
-        if not (found.private or PRIVACY in found.intent.require):
+        workload = workloads_of(rows).get(name)
+        assert workload is not None
+        if not (workload.private or PRIVACY in workload.intent.require):
             continue
-        named = [("model", found.intent.model or ""), *(("fallbacks", model) for model in found.fallbacks)]
-        named += [*(("escalate", model) for model in found.escalate), ("verify", found.verify)]
-        asked = [(key, model) for key, name in named for model in _models_of(name, known)]
+        named = [("model", workload.intent.model or ""), *(("fallbacks", model) for model in workload.fallbacks)]
+        named += [*(("escalate", model) for model in workload.escalate), ("verify", workload.verify)]
+        asked = [(key, model) for key, name in named for model in _models_of(name, all_aliases)]
         for key, model in asked:
             provider = by_id.get(model.partition("/")[0])
             if provider is None or provider.id in routing.private_providers:
@@ -155,21 +155,21 @@ def check_private(
 
 
 def _models_of(name: str, aliases: Aliases) -> tuple[str, ...]:
-    found = aliases.find(name)
-    return (found.model, *found.fallbacks)
+    alias = aliases.find(name)
+    return (alias.model, *alias.fallbacks)
 
 
 def check_routing(routing: RoutingSettings, providers: Sequence[ProviderEntry], place: Place) -> None:
     """Raise ConfigError for a private provider that is not there, or that its own table calls not private."""
-    kept = {entry.id for entry in providers if entry.private is False}
+    public = {entry.id for entry in providers if entry.private is False}
     for name in routing.private_providers:
-        if name in kept:
+        if name in public:
             message = f"{place.of('private_providers')}: {name!r} is listed, and its table says private = false"
             raise ConfigError(message, hint="take it out of the list, or private = false out of its table")
-    known = [entry.id for entry in providers] or list(builtin().names())
+    ids = [entry.id for entry in providers] or list(builtin().names())
     for name in routing.private_providers:
-        if name not in known:
-            near = get_close_matches(name, known, n=1)
+        if name not in ids:
+            near = get_close_matches(name, ids, n=1)
             hint = f"did you mean {near[0]!r}?" if near else "name the id of a provider of this file"
             raise ConfigError(f"{place.of('private_providers')}: no provider has the id {name!r}", hint=hint)
 
@@ -185,8 +185,8 @@ def _row(name: str, value: Any, place: Place) -> WorkloadRow:
         if isinstance(profile, Mapping):
             msgspec.convert(profile, InferenceProfile)
     except msgspec.ValidationError as problem:
-        known, choices = InferenceProfile.__struct_fields__, choices_of(InferenceProfile)
-        raise explain(problem, here.inside("profile"), known, choices) from problem
+        fields, choices = InferenceProfile.__struct_fields__, choices_of(InferenceProfile)
+        raise explain(problem, here.inside("profile"), fields, choices) from problem
     try:
         return msgspec.convert(_with_fallbacks(value), WorkloadRow)
     except msgspec.ValidationError as problem:
@@ -317,12 +317,12 @@ def _over(name: str, base: WorkloadRow | None, row: WorkloadRow, unheeded: list[
     if base is None:
         return row
     locked = bool(base.locked)
-    said = {key: value for key, value in msgspec.structs.asdict(row).items() if value is not None}
+    changes = {key: value for key, value in msgspec.structs.asdict(row).items() if value is not None}
     if row.profile is not None:
         profile, refused = override_profile(name, base.profile or _EMPTY, row.profile, locked=locked)
         unheeded += refused
-        said["profile"] = profile
-    return msgspec.structs.replace(base, **said | ({"locked": True} if locked else {}))
+        changes["profile"] = profile
+    return msgspec.structs.replace(base, **changes | ({"locked": True} if locked else {}))
 
 
 def _without_markers(row: WorkloadRow) -> WorkloadRow:
@@ -339,8 +339,8 @@ def _profile(name: str, value: Any, place: Place) -> InferenceProfile:
     try:
         return msgspec.convert(value, InferenceProfile)
     except msgspec.ValidationError as problem:
-        known, choices = InferenceProfile.__struct_fields__, choices_of(InferenceProfile)
-        raise explain(problem, place.inside(name), known, choices) from problem
+        fields, choices = InferenceProfile.__struct_fields__, choices_of(InferenceProfile)
+        raise explain(problem, place.inside(name), fields, choices) from problem
 
 
 Most = Annotated[int, msgspec.Meta(ge=1, le=50)]

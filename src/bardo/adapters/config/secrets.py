@@ -128,12 +128,12 @@ def secrets_of(entry: Entry) -> list[str]:
 
 def address_secrets(settings: msgspec.Struct, environment: Mapping[str, str]) -> tuple[str, ...]:
     """Return the passwords, and what may be secret of the queries, of all addresses in a configuration and in the variables it names."""
-    found: set[str] = set()
+    secrets: set[str] = set()
     for name, text in _texts(settings, ""):
         for address in (text, environment.get(text, "") if name.endswith("_env") else ""):
             if "://" in address:
-                found.update(_secrets_in(address))
-    return tuple(sorted(found))
+                secrets.update(_secrets_in(address))
+    return tuple(sorted(secrets))
 
 
 def _texts(value: Any, name: str) -> Iterator[tuple[str, str]]:
@@ -144,11 +144,11 @@ def _texts(value: Any, name: str) -> Iterator[tuple[str, str]]:
         for field in value.__struct_fields__:
             yield from _texts(getattr(value, field), field)
     elif isinstance(value, Mapping):
-        for key, one in value.items():
-            yield from _texts(one, str(key))
+        for key, inner in value.items():
+            yield from _texts(inner, str(key))
     elif isinstance(value, list | tuple | set | frozenset):
-        for one in value:
-            yield from _texts(one, name)
+        for inner in value:
+            yield from _texts(inner, name)
 
 
 def _secrets_in(address: str) -> Iterator[str]:

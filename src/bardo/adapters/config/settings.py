@@ -304,8 +304,8 @@ def _named_tables(settings: msgspec.Struct, below: str) -> Iterator[tuple[str, m
 def profiles_named(settings: Settings) -> Iterator[tuple[str, str, str]]:
     """Yield which profiles keys, aliases and workloads name: what names one, its name, and the profile."""
     yield from (("key", key.id, key.pipeline) for key in settings.keys if key.pipeline)
-    yield from (("alias", name, one.pipeline) for name, one in settings.aliases.items() if one.pipeline)
-    yield from (("workload", name, one.pipeline) for name, one in settings.workloads.items() if one.pipeline)
+    yield from (("alias", name, alias.pipeline) for name, alias in settings.aliases.items() if alias.pipeline)
+    yield from (("workload", name, entry.pipeline) for name, entry in settings.workloads.items() if entry.pipeline)
 
 
 def _profiles_allowed(settings: Settings) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -360,10 +360,10 @@ def _address(variable: str, environment: Mapping[str, str] | None) -> str:
     """Return what a variable holds; nothing where none is named."""
     if not variable:
         return ""
-    found = (os.environ if environment is None else environment).get(variable, "")
-    if not found:
+    address = (os.environ if environment is None else environment).get(variable, "")
+    if not address:
         raise ConfigError(f"{variable}, which holds the address of a database, is not set", hint=f"set {variable}")
-    return found
+    return address
 
 
 def data_folder(settings: Settings, environment: Mapping[str, str] | None = None) -> Path:

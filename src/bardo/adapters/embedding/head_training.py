@@ -48,9 +48,9 @@ def train(data: LabelledTexts) -> Head:
     vectors = np.asarray(data.vectors, dtype="float64")
     folds = _folds(numbers, np)
     scores = {penalty: _held_out(vectors, numbers, len(labels), folds, penalty, np) for penalty in _PENALTIES}
-    right = {penalty: int((one.argmax(axis=1) == numbers).sum()) for penalty, one in scores.items()}
+    right = {penalty: int((score.argmax(axis=1) == numbers).sum()) for penalty, score in scores.items()}
     # Of penalties that do equally well the strongest: it leaves the least to chance.
-    penalty = max(_PENALTIES, key=lambda one: (right[one], one))
+    penalty = max(_PENALTIES, key=lambda candidate: (right[candidate], candidate))
     solved = solve(vectors, numbers, len(labels), penalty)
     scale = float(np.abs(solved[:-1]).max()) / _WHOLE or 1.0
     return Head(
@@ -106,12 +106,12 @@ def _folds(numbers: Any, np: Any) -> Any:
 
 def _held_out(vectors: Any, numbers: Any, count: int, folds: Any, penalty: float, np: Any) -> Any:
     """Return the scores of each row by a head that was trained without its fold."""
-    found = np.empty((len(numbers), count))
+    values = np.empty((len(numbers), count))
     for fold in range(FOLDS):
         out = folds == fold
         solved = solve(vectors[~out], numbers[~out], count, penalty)
-        found[out] = vectors[out] @ solved[:-1] + solved[-1]
-    return found
+        values[out] = vectors[out] @ solved[:-1] + solved[-1]
+    return values
 
 
 def _sharpness(scores: Any, numbers: Any, np: Any) -> float:

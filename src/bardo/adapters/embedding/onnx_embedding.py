@@ -43,12 +43,12 @@ class OnnxEmbedding:
         self.fingerprint = _fingerprint(model, tokenizer)
         self._tokenizer = _tokenizer(tokenizers, tokenizer)
         self._session = _session(onnxruntime, model)
-        found = {one.name: _TYPES.get(one.type) for one in self._session.get_inputs()}
-        for name, kind in found.items():
+        types = {argument.name: _TYPES.get(argument.type) for argument in self._session.get_inputs()}
+        for name, kind in types.items():
             if name not in _INPUTS or kind is None:
                 hint = f"name a model of texts, which takes whole numbers as {', '.join(_INPUTS)}"
                 raise ConfigError(f"{model} takes the input {name!r}, which a tokenizer does not give", hint=hint)
-        self._types = {name: kind for name, kind in found.items() if kind is not None}
+        self._types = {name: kind for name, kind in types.items() if kind is not None}
         names = [output.name for output in self._session.get_outputs()]
         self._output = _POOLED if _POOLED in names else names[0]
         self.dimensions = self._measured()
@@ -143,14 +143,14 @@ def _fingerprint(*paths: Path) -> str:
 def _tokenizer(tokenizers: ModuleType, path: Path) -> Any:
     """Return the tokenizer, which cuts texts at `MOST_TOKENS` or where its file says so. Raises ConfigError."""
     try:
-        found = tokenizers.Tokenizer.from_file(str(path))
+        tokenizer = tokenizers.Tokenizer.from_file(str(path))
     except Exception as problem:
         hint = "name a folder with the tokenizer.json that belongs to the model"
         raise ConfigError(f"{path} is no tokenizer: {_brief(problem)}", hint=hint) from problem
-    own = (found.truncation or {}).get("max_length", MOST_TOKENS)
-    found.enable_truncation(max_length=min(own, MOST_TOKENS))
-    found.no_padding()
-    return found
+    own = (tokenizer.truncation or {}).get("max_length", MOST_TOKENS)
+    tokenizer.enable_truncation(max_length=min(own, MOST_TOKENS))
+    tokenizer.no_padding()
+    return tokenizer
 
 
 def _session(onnxruntime: ModuleType, path: Path) -> Any:

@@ -40,9 +40,9 @@ class PersonalDataSearch:
     async def perform(self, effect: FindPersonalData) -> list[tuple[Span, ...]]:
         """Return what is in each text. Raises TooMuchWork between long ones where there is no time left for the request."""
         keys = [blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest() for text in effect.texts]
-        known = {key: self._known[key] for key in keys if key in self._known}
-        new = {key: text for key, text in zip(keys, effect.texts, strict=True) if key not in known}
-        spans = {**known, **await self._search(new)}
+        spans_known = {key: self._known[key] for key in keys if key in self._known}
+        new = {key: text for key, text in zip(keys, effect.texts, strict=True) if key not in spans_known}
+        spans = {**spans_known, **await self._search(new)}
         self._remember(new, spans)
         return [spans[key] for key in keys]
 
@@ -51,7 +51,7 @@ class PersonalDataSearch:
             return {}
         if not self._slow and sum(map(len, texts.values())) <= _LONG_CHARS:
             return self._all(texts)
-        found: dict[bytes, tuple[Span, ...]] = {}
+        spans: dict[bytes, tuple[Span, ...]] = {}
         left = list(reversed(texts.items()))
         while left:
             if (budget := CURRENT.get()) is not None:
@@ -61,8 +61,8 @@ class PersonalDataSearch:
                 key, text = left.pop()
                 part[key] = text
                 size += len(text)
-            found |= await asyncio.to_thread(run_counted, partial(self._all, part))
-        return found
+            spans |= await asyncio.to_thread(run_counted, partial(self._all, part))
+        return spans
 
     def _all(self, texts: dict[bytes, str]) -> dict[bytes, tuple[Span, ...]]:
         return {key: tuple(self._find(text)) for key, text in texts.items()}
@@ -89,22 +89,22 @@ def search_of(settings: PrivacySettings) -> tuple[PersonalDataSearch, frozenset[
 
 def check_privacy(settings: PrivacySettings) -> None:
     """Raise ConfigError for an unknown kind, and for a pattern that is no regular expression."""
-    known = pii_entities()
-    Detector([entity for entity in chosen_entities(settings) if entity.name not in known])
+    by_engine = pii_entities()
+    Detector([entity for entity in chosen_entities(settings) if entity.name not in by_engine])
 
 
 def chosen_entities(settings: PrivacySettings) -> list[PiiEntity]:
     """Return the kinds of values that are looked for. Raises ConfigError for an unknown name."""
     rows = pii_entities()
     own = {
-        name: _custom_pattern(name, one.match, one.label, one.score, one.near)
-        for name, one in settings.patterns.items()
+        name: _custom_pattern(name, pattern.match, pattern.label, pattern.score, pattern.near)
+        for name, pattern in settings.patterns.items()
     }
     wanted = {*settings.entities, *settings.also}
     for name in (*settings.entities, *settings.also, *settings.never):
-        known = (*rows, *own)
-        if name not in known and settings.engine == "own":
-            near = get_close_matches(name[:100], known, n=1)
+        choosable = (*rows, *own)
+        if name not in choosable and settings.engine == "own":
+            near = get_close_matches(name[:100], choosable, n=1)
             hint = f"did you mean {near[0]}?" if near else "the kinds are in docs/how-to/mask-personal-data.md"
             raise ConfigError(f"{_PLACE}: bardo knows no kind of personal data {name[:100]!r}", hint=hint)
     usual = [row for row in rows.values() if (row.usual and not settings.entities) or row.name in wanted]
@@ -126,8 +126,8 @@ def _allowed(globs: Iterable[str]) -> Callable[[str], bool] | None:
     expressions = [translate(glob.lower()) for glob in globs]
     if not expressions:
         return None
-    known = re.compile("|".join(expressions))
-    return lambda value: known.match(value.lower()) is not None
+    pattern = re.compile("|".join(expressions))
+    return lambda value: pattern.match(value.lower()) is not None
 
 
 _EXTRA = f'{how_to_install("presidio")}, or set engine = "own"'
@@ -141,10 +141,10 @@ class PresidioEngine:
     def __init__(self, settings: PrivacySettings, allowed: Callable[[str], bool] | None) -> None:
         self._analyzer = _analyzer(settings)
         self._language, self._least, self._allowed = settings.language, settings.least_score, allowed
-        known = set(self._analyzer.get_supported_entities(language=settings.language))
+        supported = set(self._analyzer.get_supported_entities(language=settings.language))
         wanted = set(settings.entities or _USUAL) | set(settings.also)
         self._entities = sorted(
-            (wanted & known) - set(settings.never) - (set() if settings.entities else set(pii_entities()))
+            (wanted & supported) - set(settings.never) - (set() if settings.entities else set(pii_entities()))
         )
         self.labels = frozenset(_label(name) for name in self._entities)
 
@@ -155,7 +155,7 @@ class PresidioEngine:
             if self._entities
             else ()
         )
-        spans = [Span(one.start, one.end, one.entity_type, _label(one.entity_type), one.score) for one in results]
+        spans = [Span(hit.start, hit.end, hit.entity_type, _label(hit.entity_type), hit.score) for hit in results]
         if self._allowed is not None:
             spans = [span for span in spans if not self._allowed(text[span.start : span.end])]
         return resolved(sorted([*own, *spans], key=lambda span: (span.start, -span.score, -span.end)))

@@ -27,7 +27,7 @@ class TokenizerFiles:
         if model not in self._known:
             if len(self._known) >= _MOST_MODELS:
                 self._known.clear()
-            fitting = next((one for glob, one in self._loaded if matches_any(model, (glob,))), None)
+            fitting = next((counter for glob, counter in self._loaded if matches_any(model, (glob,))), None)
             self._known[model] = None if fitting is None else partial(_count, fitting)
         return self._known[model]
 

@@ -49,7 +49,7 @@ def allowed_addresses(host: str, infos: Sequence[Any]) -> list[Any]:
 def is_forbidden(text: str) -> bool:
     """Whether an address is one that no provider has; also where IPv6 only wraps it. A row of the catalog says so of each network."""
     address = ipaddress.ip_address(text.partition("%")[0])
-    return any(one in network for one in (address, *_wrapped(address)) for network in blocked_networks())
+    return any(own in network for own in (address, *_wrapped(address)) for network in blocked_networks())
 
 
 def _is_address(host: str) -> bool:
@@ -104,9 +104,9 @@ def proxy_for(scheme: str, host: str, port: int) -> str | None:
     proxy = named if "://" in named else f"http://{named}"
     if not _is_usable(proxy):
         kind = proxy.partition("://")[0].lower()
-        said = f"is of the kind {kind}" if kind.isalnum() and kind not in ("http", "https") else "has no usable address"
+        why = f"is of the kind {kind}" if kind.isalnum() and kind not in ("http", "https") else "has no usable address"
         raise ConfigError(
-            f"the proxy for {host} in {_VARIABLES[name]} {said}: bardo goes through http and https proxies",
+            f"the proxy for {host} in {_VARIABLES[name]} {why}: bardo goes through http and https proxies",
             hint=f"write http://HOST:PORT in {_VARIABLES[name]}, or name {host} in NO_PROXY",
         )
     return proxy

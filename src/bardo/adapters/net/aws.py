@@ -81,9 +81,9 @@ def scope_of(url: str, environment: Mapping[str, str]) -> Scope:
 
     Raises ConfigError where neither tells.
     """
-    found = _HOST.fullmatch(urlsplit(url).hostname or "")
-    if found:
-        return Scope(found["region"], found["service"])
+    host = _HOST.fullmatch(urlsplit(url).hostname or "")
+    if host:
+        return Scope(host["region"], host["service"])
     region = next((value for name in REGIONS if (value := _set(environment, name))), "")
     if not region:
         raise ConfigError("the AWS region is not known", hint=f"set {REGIONS[0]}, or use a base_url that names it")
@@ -111,14 +111,14 @@ def sign(
     parts = urlsplit(url)
     lines = [f"{name}:{value}\n" for name, value in signed.items()]
     content = hashlib.sha256(body).hexdigest()
-    kept: list[str] = []
+    steps: list[str] = []
     for step in parts.path.split("/"):
         if step == "..":
-            kept = kept[:-1]
+            steps = steps[:-1]
         elif step not in ("", "."):
-            kept.append(step)
-    ends = "/" if kept and parts.path.endswith("/") else ""
-    path = quote("/" + "/".join(kept) + ends, safe="/" + _SAFE)
+            steps.append(step)
+    ends = "/" if steps and parts.path.endswith("/") else ""
+    path = quote("/" + "/".join(steps) + ends, safe="/" + _SAFE)
     digest = hashlib.sha256(
         "\n".join((method, path, _query(parts.query), "".join(lines), ";".join(signed), content)).encode()
     ).hexdigest()

@@ -403,9 +403,9 @@ class HttpTransport:
 
         The event loop may not have seen them yet, after work that held it up.
         """
-        kept = self._idle.get(address)
-        while kept:
-            connection = kept.pop()
+        idle = self._idle.get(address)
+        while idle:
+            connection = idle.pop()
             if not connection.has_something_to_read():
                 return connection
             connection.abort()
@@ -488,11 +488,11 @@ class HttpTransport:
 
     async def _resolved(self, host: str, port: int) -> Sequence[Any]:
         loop = asyncio.get_running_loop()
-        known = self._names.get((host, port))
-        if known is not None and loop.time() < known[0]:
-            return known[1]
-        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
-        infos = allowed_addresses(host, found)
+        entry = self._names.get((host, port))
+        if entry is not None and loop.time() < entry[0]:
+            return entry[1]
+        infos_found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
+        infos = allowed_addresses(host, infos_found)
         if len(self._names) >= _MOST_NAMES:
             self._names.clear()
         self._names[host, port] = (loop.time() + NAME_SECONDS, infos)
@@ -530,12 +530,12 @@ class HttpTransport:
         """Close the connections that were silent for long."""
         loop = asyncio.get_running_loop()
         now, self._sweeping = loop.time(), None
-        for address, kept in list(self._idle.items()):
-            stale = [one for one in kept if one.transport is None or now - one.last_heard >= IDLE_SECONDS]
+        for address, idle in list(self._idle.items()):
+            stale = [link for link in idle if link.transport is None or now - link.last_heard >= IDLE_SECONDS]
             for connection in stale:
                 connection.abort()
-                kept.remove(connection)
-            if not kept:
+                idle.remove(connection)
+            if not idle:
                 del self._idle[address]
         if self._addresses:
             self._sweeping = loop.call_later(IDLE_SECONDS, self._sweep)
@@ -553,10 +553,10 @@ def _failed_head(failure: BaseException, call: Call, *, closed: bool) -> BardoEr
 
 def request_head(call: Call, way: RequestRoute) -> bytes:
     """Return the head of a request. Raises ConfigError for a header that HTTP does not allow."""
-    known = _head_before_length(call.method, way, tuple(call.headers.items()))
-    if known is None:
+    stored = _head_before_length(call.method, way, tuple(call.headers.items()))
+    if stored is None:
         raise problems.unsendable_header(call)
-    head, needs_length = known
+    head, needs_length = stored
     if needs_length and (call.body or call.method != "GET"):
         return b"%bcontent-length: %d\r\n\r\n" % (head, len(call.body))
     return head + b"\r\n"

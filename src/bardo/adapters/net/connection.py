@@ -54,10 +54,10 @@ def reading_watch(carrier: Any) -> Callable[[], bool]:
 
 def idle_limit(header: str | None) -> float | None:
     """Return for how many seconds a `Keep-Alive` header says a connection is kept; a second, or half, is left for the way there."""
-    found = _TIMEOUT.search(header) if header else None
-    if found is None:
+    match = _TIMEOUT.search(header) if header else None
+    if match is None:
         return None
-    seconds = float(found[1])
+    seconds = float(match[1])
     return max(seconds - 1, seconds / 2)
 
 

@@ -97,8 +97,8 @@ def _credentials(file: str | None) -> Any:
     if account.get("type") == "authorized_user":
         make = credentials.Credentials.from_authorized_user_info
         return make(account, scopes=[_SCOPE])
-    found, _ = google.auth.default(scopes=[_SCOPE])
-    return found
+    login, _ = google.auth.default(scopes=[_SCOPE])
+    return login
 
 
 _CREDENTIALS = frozenset({"authorization", "x-api-key", "x-goog-api-key", "api-key"})
@@ -128,11 +128,11 @@ class Keyring:
         key = self._find(row) or (self._google.token if row.auth == "google" else "")
         own = self._variables(row) if row.header_variables else {}
         place = (provider.id, provider.base_url, key, *own.values(), *(self._keys(row) if row.several_keys else ()))
-        found = self._quotable.get(place)
-        if found is None:
+        secrets = self._quotable.get(place)
+        if secrets is None:
             values = {*secret_values(row.headers, provider.base_url), *place[2:]}
-            found = self._quotable[place] = secrets_of(tuple(sorted(values)))
-        return found
+            secrets = self._quotable[place] = secrets_of(tuple(sorted(values)))
+        return secrets
 
     def labels(self, provider: Provider) -> tuple[str, ...]:
         """Return the variables that hold a provider's keys, of several that take turns; none where it has no more than one.
@@ -142,14 +142,14 @@ class Keyring:
         row = provider.row
         if not row.several_keys:
             return ()
-        found = tuple([name for name in row.key_variables if self._environment.get(name, "").strip()])
-        for name in row.key_variables if len(found) < len(row.key_variables) else ():
-            if name not in found and (provider.id, name) not in self._missing:
+        names = tuple([name for name in row.key_variables if self._environment.get(name, "").strip()])
+        for name in row.key_variables if len(names) < len(row.key_variables) else ():
+            if name not in names and (provider.id, name) not in self._missing:
                 self._missing.add((provider.id, name))
                 _log.warning(
                     "%s, one of the keys of %s, is not set", name, provider.id, extra={"provider": provider.id}
                 )
-        return found
+        return names
 
     def choose(
         self,
@@ -181,12 +181,12 @@ class Keyring:
         rows = [*(provider.row for provider in configured), *builtin().providers]
         names = {variable for row in rows for variable in row.key_variables} | aws.SECRET_VARIABLES
         # A variable that is not set takes the environment of a process as long to say as ten that are.
-        found = [self._environment.get(name, "").strip() for name in self._environment if name in names]
+        values = [self._environment.get(name, "").strip() for name in self._environment if name in names]
         for provider in configured:
             for url in provider.base_urls:
-                found += secret_values(provider.row.headers, url)
-            found += self._variables(provider.row).values()
-        return secrets_of(tuple(sorted({*found, *further})))
+                values += secret_values(provider.row.headers, url)
+            values += self._variables(provider.row).values()
+        return secrets_of(tuple(sorted({*values, *further})))
 
     async def prepare(self, provider: Provider) -> None:
         """Make what `sign` needs and cannot wait for: the access token of a provider at Google Cloud. Raises MissingKey."""
@@ -249,18 +249,18 @@ class Keyring:
         headers = {**call.headers, **self._further(provider)}
         for name, value in login.items():
             before = headers.get(name, "") if name not in _CREDENTIALS else ""
-            named = [one.strip() for one in before.split(",") if one.strip()]
+            named = [value.strip() for value in before.split(",") if value.strip()]
             headers[name] = ", ".join([*named, value]) if value not in named else before
         return msgspec.structs.replace(call, headers=headers)
 
     def _further(self, provider: Provider) -> dict[str, str]:
         """Return the headers whose values stand in variables. Raises MissingKey where one is not set."""
-        found, row = self._variables(provider.row), provider.row
+        variables, row = self._variables(provider.row), provider.row
         for name, variable in row.header_variables.items():
-            if name not in found:
+            if name not in variables:
                 hint = f"set {variable} where bardo runs"
                 raise MissingKey(f"no value for the header {name} of {provider.id}", hint=hint)
-        return found
+        return variables
 
     def _variables(self, row: ProviderRow) -> dict[str, str]:
         """Return the headers of the row whose variables are set."""
@@ -274,8 +274,7 @@ class Keyring:
         if aws.BEARER not in row.key_variables:
             # A variable that the configuration names holds a bearer token.
             return self._headers(provider, label)
-        now = clock()
-        return aws.authorize(call.method, call.url, call.headers, call.body, environment=self._environment, now=now)
+        return aws.authorize(call.method, call.url, call.headers, call.body, environment=self._environment, now=clock())
 
     def _headers(self, provider: Provider, label: str) -> dict[str, str]:
         row = provider.row
@@ -315,13 +314,13 @@ def _with_basic_authorization(call: Call) -> Call:
 
 def secret_values(headers: Mapping[str, str], url: str = "") -> list[str]:
     """Return what must never be shown: values of configured headers that may be secrets, and what an address holds of the kind."""
-    found = [part for name, value in headers.items() if may_be_secret(name, value) for part in _parts(value)]
-    return [*found, *_in_address(url)] if "@" in url or "?" in url else found
+    parts = [part for name, value in headers.items() if may_be_secret(name, value) for part in _parts(value)]
+    return [*parts, *_in_address(url)] if "@" in url or "?" in url else parts
 
 
 def _parts(value: str) -> list[str]:
     """Return a value of a header, and what of it follows the name of a scheme."""
-    scheme = next((one for one in _SCHEMES if value.lower().startswith(one)), "")
+    scheme = next((scheme for scheme in _SCHEMES if value.lower().startswith(scheme)), "")
     return [value, value[len(scheme) :].strip()] if scheme else [value]
 
 
@@ -335,7 +334,7 @@ def _in_address(url: str) -> tuple[str, ...]:
         return ()
     user = parts.netloc.rpartition("@")[0]
     proof = (_basic(user),) if user else ()
-    own = (unquote(one) for one in (parts.username, parts.password) if one)
+    own = (unquote(part) for part in (parts.username, parts.password) if part)
     return (*own, *proof, *query)
 
 

@@ -115,17 +115,17 @@ class ReplayKeeper:
             history = await run_by_size(size, conversation.history)
             turns = history.turns
         # One reply is found by several of its keys.
-        kept = {value: decode_kept(value) for value in set(raw.values())}
-        found = {key: one for key, value in raw.items() if (one := kept[value]) is not None}
+        by_value = {value: decode_kept(value) for value in set(raw.values())}
+        records = {key: record for key, value in raw.items() if (record := by_value[value]) is not None}
         if sent is not None and sent.messages is not request.messages:
             turns = await run_by_size(size, partial(turns_in, turns, request, sent))
         refused: Refused = {}
         if not self._refusers.empty:
-            kept_states = [state.data for one in kept.values() if one is not None for state in one.states]
-            known = [*state_data(sent or request), *loop_calls(sent or request), *kept_states]
-            refused = self._refusers.among(tenant, known)
+            kept_states = [state.data for record in by_value.values() if record is not None for state in record.states]
+            states = [*state_data(sent or request), *loop_calls(sent or request), *kept_states]
+            refused = self._refusers.among(tenant, states)
         return Recalled(
-            found=found,
+            found=records,
             turns=turns,
             history=history,
             on_change=self._on_change,
@@ -213,14 +213,14 @@ def open_keeper(
     renewable = RenewableFile(file, name="earlier reasoning", area="replay")
     reopen = partial(renewable.open, partial(SqliteStore, file, bounds))
     try:
-        kept: KeyedStore = reopen()
+        states: KeyedStore = reopen()
     except ConfigError as problem:
         if not os.path.lexists(file):
             raise
         _log.error("%s: earlier reasoning is kept in memory, until bardo is started again", problem.message)
-        kept = MemoryStore(bounds)
+        states = MemoryStore(bounds)
     return ReplayKeeper(
-        kept,
+        states,
         on_change=settings.prefix_changed,
         clock=clock,
         seconds=settings.timeout_seconds,

@@ -53,26 +53,26 @@ class ResponseStore:
 
     async def responses(self, tenant: str, ids: Sequence[str]) -> dict[str, StoredResponse]:
         """Return the responses with these ids that are kept. Raises Unavailable where the store cannot be read."""
-        found = await self._find(tenant, [f"{_RESPONSE}{one}" for one in ids])
-        read = (msgspec.json.decode(value, type=StoredResponse) for value in found.values())
-        return {one.id: one for one in read}
+        values = await self._find(tenant, [f"{_RESPONSE}{name}" for name in ids])
+        read = (msgspec.json.decode(value, type=StoredResponse) for value in values.values())
+        return {response.id: response for response in read}
 
     async def items(self, tenant: str, ids: Sequence[str]) -> dict[str, Item]:
         """Return the items with these ids, of whichever response."""
-        found = await self._find(tenant, [f"{_ITEM}{one}" for one in ids])
-        stored = {value: msgspec.json.decode(value, type=StoredResponse) for value in set(found.values())}
-        items = {item["id"]: item for one in stored.values() for item in one.items if isinstance(item.get("id"), str)}
+        values = await self._find(tenant, [f"{_ITEM}{name}" for name in ids])
+        stored = {value: msgspec.json.decode(value, type=StoredResponse) for value in set(values.values())}
+        items = {item["id"]: item for row in stored.values() for item in row.items if isinstance(item.get("id"), str)}
         return {name: items[name] for name in ids if name in items}
 
     async def put(self, tenant: str, stored: StoredResponse) -> bool:
         """Keep a response, and return whether it is kept."""
-        keys = [f"{_RESPONSE}{stored.id}", *(f"{_ITEM}{one}" for one in stored.item_ids)]
+        keys = [f"{_RESPONSE}{stored.id}", *(f"{_ITEM}{item_id}" for item_id in stored.item_ids)]
         return await self._put(tenant, keys, msgspec.json.encode(stored), name=stored.id)
 
     async def conversation(self, tenant: str, name: str) -> StoredConversation | None:
         """Return a conversation, or None if it is not kept."""
-        found = await self._find(tenant, [f"{_CONVERSATION}{name}"])
-        return next((msgspec.json.decode(value, type=StoredConversation) for value in found.values()), None)
+        values = await self._find(tenant, [f"{_CONVERSATION}{name}"])
+        return next((msgspec.json.decode(value, type=StoredConversation) for value in values.values()), None)
 
     async def put_conversation(self, tenant: str, conversation: StoredConversation) -> bool:
         """Keep a new conversation, and return whether it is kept."""

@@ -97,7 +97,7 @@ def decoded(text: bytes | str) -> Any:
 def _frames(body: bytes) -> list[Frame]:
     """Return the events of a body, by the rules of the HTML standard (server-sent events)."""
     text = body.decode("utf-8", "replace").removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
-    found = []
+    frames = []
     for block in text.split("\n\n"):
         name, data = "", []
         for line in block.split("\n"):
@@ -108,5 +108,5 @@ def _frames(body: bytes) -> list[Frame]:
             elif field == "data":
                 data.append(value)
         if data:
-            found.append(Frame(name, "\n".join(data)))
-    return found
+            frames.append(Frame(name, "\n".join(data)))
+    return frames

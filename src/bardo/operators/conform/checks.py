@@ -57,8 +57,7 @@ class Gemini:
 
     def with_thinking(self, body: dict[str, Any]) -> dict[str, Any]:
         """Ask for thinking."""
-        config = {**body["generationConfig"], "thinkingConfig": {"includeThoughts": True}}
-        return {**body, "generationConfig": config}
+        return {**body, "generationConfig": {**body["generationConfig"], "thinkingConfig": {"includeThoughts": True}}}
 
     def with_tool(self, body: dict[str, Any], *, forced: bool) -> dict[str, Any]:
         """Offer the tool."""
@@ -291,8 +290,7 @@ class Checker:
             return Finding(law="thinking.counted", status="unclear", faults=("no thinking came",), evidence=whole.shown)
         if not self._wire.counts_thinking:
             return Finding(law="thinking.counted", status="skipped", faults=("this API counts it with the answer",))
-        faults = [] if reading.thinking_tokens else ["no count of thinking tokens"]
-        return _judged("thinking.counted", whole, faults)
+        return _judged("thinking.counted", whole, [] if reading.thinking_tokens else ["no count of thinking tokens"])
 
     async def _tools(self) -> AsyncIterator[Finding]:
         body = self._wire.with_tool(self._question(TOOL_QUESTION), forced=True)
@@ -371,9 +369,9 @@ class Checker:
         if not self._options.overflow_tokens:
             return Finding(law="error.overflow", status="skipped", faults=("it was not said how long is too long",))
         reply = await self._ask(self._question("word " * self._options.overflow_tokens))
-        found = self._error("error.overflow", reply, frozenset({400, 413}))
-        if found.status == "broken" or self._wire.is_overflow(reply):
-            return found
+        finding = self._error("error.overflow", reply, frozenset({400, 413}))
+        if finding.status == "broken" or self._wire.is_overflow(reply):
+            return finding
         return _judged("error.overflow", reply, ["the error is not in the words of the API"], any_status=True)
 
     async def _check_cut_stream(self) -> AsyncIterator[Finding]:
@@ -419,13 +417,15 @@ def _value(text: str) -> Any:
 
 def _judged(law: str, reply: ReceivedReply, faults: Sequence[str], *, any_status: bool = False) -> Finding:
     """Return that a law holds where there are no faults. A reply that is none leaves it open only where the server was not reached."""
-    found, cause = list(faults), ""
+    problems, cause = list(faults), ""
     if not any_status and reply.status != 200:
         text = _error_text(reply)
         cause = f"the status is {reply.status}: {text}" if reply.status else text
-        found = [cause]
-    status: Status = "broken" if found else "kept"
-    return Finding(law=law, status=status, faults=tuple(found), evidence=reply.shown if found else "", cause=cause)
+        problems = [cause]
+    status: Status = "broken" if problems else "kept"
+    return Finding(
+        law=law, status=status, faults=tuple(problems), evidence=reply.shown if problems else "", cause=cause
+    )
 
 
 def _told_once(finding: Finding, causes: dict[str, str]) -> Finding:
@@ -463,8 +463,8 @@ def typed_faults(reading: Reading, schema: Any = ANSWER_SCHEMA) -> list[str]:
     except ValueError:
         return [f"the answer is no JSON: {' '.join(reading.text[:60].split())!r}"]
     return [
-        f"the answer breaks its schema at {one.path or 'its top'}: {one.message}"
-        for one in checker(schema).failures(value)
+        f"the answer breaks its schema at {failure.path or 'its top'}: {failure.message}"
+        for failure in checker(schema).failures(value)
     ]
 
 

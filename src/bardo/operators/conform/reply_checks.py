@@ -161,8 +161,8 @@ def _thinking(message: dict[str, Any]) -> str:
 
 def _choice(reading: Reading, choice: Any) -> None:
     delta = reading.field(choice, "delta", dict, "choices[]") or {}
-    said = [*(delta.get("tool_calls") or []), delta.get("content"), _thinking(delta)]
-    reading.require(not reading.finish or not any(said), "content came after the finish_reason")
+    content = [*(delta.get("tool_calls") or []), delta.get("content"), _thinking(delta)]
+    reading.require(not reading.finish or not any(content), "content came after the finish_reason")
     if isinstance(delta.get("content"), str):
         reading.text += delta["content"]
     reading.thinking += _thinking(delta)
@@ -379,14 +379,14 @@ class _Stream:
         if block == "tool_use" and within in _OTHERS_CALLS:
             return
         reading.require(within == block, f"a {delta.get('type')} in a block of {within}")
-        said = reading.field(delta, field, str, str(delta.get("type"))) or ""
+        piece = reading.field(delta, field, str, str(delta.get("type"))) or ""
         match field:
             case "text":
-                reading.text += said
+                reading.text += piece
             case "thinking":
-                reading.thinking += said
+                reading.thinking += piece
             case "partial_json" if reading.calls:
-                reading.calls[-1].arguments += said
+                reading.calls[-1].arguments += piece
 
     def _stop(self, event: dict[str, Any]) -> None:
         self._reading.require(
@@ -550,8 +550,8 @@ class _ResponsesStream:
                 item = event.get("output_index")
                 self._arguments[item] = self._arguments.get(item, "") + str(event.get("delta"))
             case "response.function_call_arguments.done":
-                said = self._arguments.get(event.get("output_index"), "")
-                reading.require(said == event.get("arguments"), "the pieces of arguments are not their whole")
+                arguments = self._arguments.get(event.get("output_index"), "")
+                reading.require(arguments == event.get("arguments"), "the pieces of arguments are not their whole")
             case _ if kind in _ENDS:
                 _response(reading, event.get("response"))
 

@@ -72,8 +72,8 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def cost_usd(self) -> float | None:
         """What was spent, where the provider says it, or None if it never did."""
-        known = [trial.cost_usd for trial in self.trials if trial.cost_usd is not None]
-        return sum(known) if known else None
+        costs = [trial.cost_usd for trial in self.trials if trial.cost_usd is not None]
+        return sum(costs) if costs else None
 
 
 def write_audit(audit: Audit, path: Path) -> None:

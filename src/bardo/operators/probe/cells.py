@@ -72,7 +72,7 @@ def settings_of(cells: Sequence[Cell]) -> tuple[Setting, ...]:
     for cell in cells:
         if cell.setting is not None:
             grouped.setdefault((cell.setting, cell.form), []).append(cell)
-    return tuple(Setting(name=name, form=form, cells=tuple(found)) for (name, form), found in grouped.items())
+    return tuple(Setting(name=name, form=form, cells=tuple(cells)) for (name, form), cells in grouped.items())
 
 
 def output_limit(facts: ResolvedFacts, cells: Sequence[Cell]) -> int:

@@ -29,15 +29,15 @@ def overlay_row(
     """Return the row as a table, or None if nothing was decided. `note` says where the evidence is."""
     owner = known.endpoint.owner or known.target.provider
     form = _best_form(known, decision)
-    said = _facts(known, {verdict.setting: verdict for verdict in decision.verdicts if verdict.form == form}, decision)
-    if not said:
+    facts = _facts(known, {verdict.setting: verdict for verdict in decision.verdicts if verdict.form == form}, decision)
+    if not facts:
         return None
     named = {} if form == known.form.name else {"form": form}
     source = (models or builtin_models()).sources.get(owner)
-    kept = {} if source is None or source.host else _catalog_row(known)
+    base = {} if source is None or source.host else _catalog_row(known)
     # As the catalog spells it, and as it is called there.
     about = {"provider": owner, "match": list(dict.fromkeys((known.found.id, known.target.model)))}
-    return {**about, **kept, **said, **named, "source": "bardo probe", "date": day, "note": note}
+    return {**about, **base, **facts, **named, "source": "bardo probe", "date": day, "note": note}
 
 
 def _best_form(known: ResolvedFacts, decision: Decision) -> str:
@@ -56,7 +56,7 @@ def _catalog_row(known: ResolvedFacts) -> dict[str, Any]:
 
 
 def _facts(known: ResolvedFacts, verdicts: Mapping[str, SettingVerdict], decision: Decision) -> dict[str, Any]:
-    settled = {setting: one for setting, one in verdicts.items() if one.verdict != "inconclusive"}
+    settled = {setting: verdict for setting, verdict in verdicts.items() if verdict.verdict != "inconclusive"}
     if not settled:
         return {}
     facts: dict[str, Any] = {"control": list(_control(known, settled, decision))}
@@ -75,10 +75,10 @@ def _control(known: ResolvedFacts, settled: Mapping[str, SettingVerdict], decisi
     """Return the model's controls: those known before, without the settings that it ignores, with those that it honours."""
     control = list(known.control)
     for setting, ways in _WAYS.items():
-        one = settled.get(setting)
-        if one is not None and one.verdict == "honours":
+        verdict = settled.get(setting)
+        if verdict is not None and verdict.verdict == "honours":
             control += [] if set(ways) & set(control) else [ways[0]]
-        elif one is not None and not _still_switches(setting, settled):
+        elif verdict is not None and not _still_switches(setting, settled):
             control = [way for way in control if way not in ways]
     told = tuple(way for way in control if way not in ("none", "fixed"))
     return told or (("none",) if decision.thinks_unasked is False else ("fixed",))

@@ -129,8 +129,8 @@ def request_of(cell: Cell, target: Target, limit: int) -> AuditedRequest:
 
 def _wire(cell: Cell, target: Target, limit: int | None) -> WireRequest:
     row = target.provider.row
-    said = [("system", cell.system)] if cell.system else []
-    messages = tuple(Message(role, (TextBlock(text),)) for role, text in (*said, ("user", cell.question)))  # type: ignore[arg-type]
+    system = [("system", cell.system)] if cell.system else []
+    messages = tuple(Message(role, (TextBlock(text),)) for role, text in (*system, ("user", cell.question)))  # type: ignore[arg-type]
     request = Request(model=target.model, messages=messages, max_output_tokens=limit)
     return dialect(row.dialect).encode_request(request, row)
 

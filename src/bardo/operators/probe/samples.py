@@ -197,8 +197,7 @@ class Samples:
         if not self.thinks_at_all or len(values) < LEAST_ANSWERS or any(values):
             return False
         others = [counts for name, counts in self._values.items() if name != off.id and len(counts) >= LEAST_ANSWERS]
-        pooled = [count for counts in others for count in counts]
-        return any(map(all, others)) or rank_test(values, pooled) <= ALPHA
+        return any(map(all, others)) or rank_test(values, [count for counts in others for count in counts]) <= ALPHA
 
     def against(self, first: str, second: str) -> Comparison | None:
         """Compare two cells, where both have answers enough."""
@@ -221,10 +220,10 @@ class Samples:
     def _pairs(self, settings: Sequence[Setting]) -> Iterator[Comparison | None]:
         yield self.against(EASY, BASELINE)
         for setting in settings:
-            found = self.answered(setting.cells)
-            if found:
-                yield self.against(found[0].id, found[-1].id)
-                yield self.pooled(found)
+            answered = self.answered(setting.cells)
+            if answered:
+                yield self.against(answered[0].id, answered[-1].id)
+                yield self.pooled(answered)
 
 
 def _compared(first: str, second: str, values: Sequence[float], others: Sequence[float]) -> Comparison | None:

@@ -76,19 +76,19 @@ def decide(cells: Sequence[Cell], trials: Sequence[Trial]) -> Decision:
 
 def _verdict(setting: Setting, samples: Samples, offs: Sequence[Cell], control: Comparison | None) -> SettingVerdict:
     trials = [(cell, samples.refused[cell.id]) for cell in setting.cells if cell.id in samples.refused]
-    refused = tuple([RefusedValue(value=cell.value, status=one.status, message=one.message) for cell, one in trials])
+    refused = tuple([RefusedValue(value=cell.value, status=item.status, message=item.message) for cell, item in trials])
     cells = samples.answered(setting.cells)
     if refused and len(refused) == len(setting.cells):
-        said = _setting_verdict(setting, "refuses", f"status {refused[0].status}: {refused[0].message}")
+        verdict = _setting_verdict(setting, "refuses", f"status {refused[0].status}: {refused[0].message}")
     elif not cells:
-        said = _setting_verdict(setting, "inconclusive", "too few answers")
+        verdict = _setting_verdict(setting, "inconclusive", "too few answers")
     elif setting.name == "off":
-        said = _of_off(setting, cells[0], samples, control)
+        verdict = _of_off(setting, cells[0], samples, control)
     elif setting.name == "on":
-        said = _of_on(setting, cells[0], samples, control)
+        verdict = _of_on(setting, cells[0], samples, control)
     else:
-        said = _of_scale(setting, cells, samples, offs, control)
-    return msgspec.structs.replace(said, medians=samples.medians(setting.cells), refused=refused)
+        verdict = _of_scale(setting, cells, samples, offs, control)
+    return msgspec.structs.replace(verdict, medians=samples.medians(setting.cells), refused=refused)
 
 
 def _of_scale(
@@ -104,8 +104,8 @@ def _of_scale(
             return _setting_verdict(setting, "inconclusive", "the most value thinks less than the least", test=ends)
         why = f"{cells[-1].value} thinks {_times(ends)} {cells[0].value}"
         pairs = pairwise(cells)
-        compared = [(one.value, other.value, samples.against(one.id, other.id)) for one, other in pairs]
-        alike = tuple((one, other) for one, other, test in compared if test is not None and not test.moved)
+        compared = [(cell.value, other.value, samples.against(cell.id, other.id)) for cell, other in pairs]
+        alike = tuple((value, other) for value, other, test in compared if test is not None and not test.moved)
         return _setting_verdict(setting, "honours", why, test=ends, alike=alike)
     unseen = _unseen(ends, control) or _unreached(setting, cells, samples)
     if unseen is not None:

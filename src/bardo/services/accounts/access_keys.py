@@ -40,13 +40,13 @@ def make_key() -> NewKey:
 
 def id_of(key: str) -> str:
     """Return the id that a key of bardo holds, empty where the text is no such key."""
-    found = _KEY.fullmatch(key)
-    return "" if found is None or _checksum(key[:-_CHECK_LENGTH]) != key[-_CHECK_LENGTH:] else found[1]
+    match = _KEY.fullmatch(key)
+    return "" if match is None or _checksum(key[:-_CHECK_LENGTH]) != key[-_CHECK_LENGTH:] else match[1]
 
 
 def keys_in(text: str) -> list[str]:
     """Return what in a text has the form of a key of bardo."""
-    return [found[0] for found in _KEY.finditer(text)]
+    return [match[0] for match in _KEY.finditer(text)]
 
 
 def _checksum(body: str) -> str:

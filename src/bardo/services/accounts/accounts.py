@@ -216,11 +216,11 @@ class Accounts:
                 if self._admissions is not None:
                     stored = self._admissions.rows_stored
                     await self._admissions.sync()
-                found = await asyncio.to_thread(self._usage.read, account, self._clock())
+                usage = await asyncio.to_thread(self._usage.read, account, self._clock())
                 if self._admissions is None or self._admissions.rows_stored == stored:
                     break
                 # A cost that went into the log meanwhile may be in the leases too.
-            return found
+            return usage
         except DatabaseProblem as problem:
             raise _away("what the key has used cannot be read now") from problem
 

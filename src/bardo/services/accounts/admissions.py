@@ -186,7 +186,7 @@ class Admission(NamedTuple):
 
     def has_part_of(self, account: str) -> bool:
         """Whether it took something of this allowance."""
-        return any(one.account == account for one in self.shares)
+        return any(share.account == account for share in self.shares)
 
 
 class _RunningRecord:
@@ -278,8 +278,8 @@ class Admissions:
         shares: list[Share] = []
         for own, limits in self._limits_of(account, facts):
             allowance = self._allowances.get(own)
-            known = allowance is not None and allowance.limits == limits
-            taken = allowance.take(demand_of(limits, facts), self._clock()) if allowance and known else None
+            is_current = allowance is not None and allowance.limits == limits
+            taken = allowance.take(demand_of(limits, facts), self._clock()) if allowance and is_current else None
             if allowance is None or taken is None:
                 self._return_shares(shares)
                 return None
@@ -300,8 +300,8 @@ class Admissions:
 
     def _return_shares(self, shares: Sequence[Share]) -> None:
         """Give back what was taken for a call that was not let through."""
-        for one in shares:
-            one.allowance.settle(one.taken, tokens=0, nanos=0, now=self._clock())
+        for share in shares:
+            share.allowance.settle(share.taken, tokens=0, nanos=0, now=self._clock())
 
     def watch(self, request_id: str, call: RunningCall) -> None:
         """Count what a call takes while its reply is read; one that was not let through here is none of ours."""
@@ -320,8 +320,8 @@ class Admissions:
 
     def admitted(self, request_id: str) -> CallFacts | None:
         """Return the facts about a call that was let through and has not ended."""
-        found = self._admitted.get(request_id)
-        return None if found is None else found.facts
+        admission = self._admitted.get(request_id)
+        return None if admission is None else admission.facts
 
     @property
     def rows_stored(self) -> int:
@@ -369,15 +369,15 @@ class Admissions:
             self._count_running()
             # An estimate and the leases without it are stored at once: nobody sees it twice, or not at all.
             estimated, self._estimated = self._estimated, []
-            for one in estimated:
-                one.share.allowance.forget(one.share.taken, one.nanos)
+            for estimate in estimated:
+                estimate.share.allowance.forget(estimate.share.taken, estimate.nanos)
             rows = self._changes(now)
-            estimates = [Estimate(one.share.account, one.share.taken.day_number, one.nanos) for one in estimated]
+            estimates = [Estimate(call.share.account, call.share.taken.day_number, call.nanos) for call in estimated]
             try:
                 self._alone = await self._ask(lambda: self._store.sync(rows, estimates, now)) <= 1
             except BaseException:
-                for one in estimated:
-                    one.share.allowance.forget(one.share.taken, -one.nanos)
+                for estimate in estimated:
+                    estimate.share.allowance.forget(estimate.share.taken, -estimate.nanos)
                 self._estimated = [*estimated, *self._estimated]
                 raise
             self._note_stored(rows)
@@ -389,7 +389,7 @@ class Admissions:
 
     def _forget_idle_sessions(self) -> None:
         """Keep nothing of sessions of which no call runs and nothing waits: clients name as many as they like."""
-        needed = {share.account for one in self._admitted.values() for share in one.shares} | self._leasing.keys()
+        needed = {share.account for entry in self._admitted.values() for share in entry.shares} | self._leasing.keys()
         for own, allowance in list(self._allowances.items()):
             if allowance.is_idle and own not in needed and session_of_id(own) is not None:
                 del self._allowances[own]
@@ -409,11 +409,11 @@ class Admissions:
             await self._ask(self._store.leave)
 
     def _meter(self, account_id: str) -> BudgetMeter:
-        found = self._meters.get(account_id)
-        if found is None:
+        meter = self._meters.get(account_id)
+        if meter is None:
             check = partial(self._check_overrun, account_id) if self._budgets.overrun == "cut" else None
-            found = self._meters[account_id] = BudgetMeter(partial(self._look, account_id), check, lambda: self._alone)
-        return found
+            meter = self._meters[account_id] = BudgetMeter(partial(self._look, account_id), check, lambda: self._alone)
+        return meter
 
     def _count_running(self, *, least: int = 1) -> None:
         """Take what running calls have used beyond what was taken for them: new calls are refused for it at once."""
@@ -450,9 +450,9 @@ class Admissions:
     def _unused(self, account_id: str) -> int:
         """Return what was taken for running calls of a key that they have not used so far."""
         return sum(
-            max(0, share.taken.nanos - one.nanos)
-            for one in self._running.values()
-            for share in one.admission.shares
+            max(0, share.taken.nanos - call.nanos)
+            for call in self._running.values()
+            for share in call.admission.shares
             if share.account == account_id
         )
 
@@ -468,7 +468,7 @@ class Admissions:
 
     async def _cut_overrun(self, account_id: str) -> None:
         """End the running calls of a key whose budget is spent."""
-        calls = [one for one in self._running.values() if one.admission.has_part_of(account_id)]
+        calls = [call for call in self._running.values() if call.admission.has_part_of(account_id)]
         for _ in range(2):
             # A cost that moved from here to the log just now was counted in both: looked at again, it is counted once.
             if not calls:
@@ -510,22 +510,22 @@ class Admissions:
         """Take what a call needs from a new lease. Raises RateLimited and OverBudget."""
         waits = iter(() if self._alone else _WAITS)
         while True:
-            found = self._refused(account, demand) or await self._claim(account, allowance, demand)
-            if isinstance(found, Reservation):
-                return found
-            if found is None:
+            outcome = self._refused(account, demand) or await self._claim(account, allowance, demand)
+            if isinstance(outcome, Reservation):
+                return outcome
+            if outcome is None:
                 continue  # Another call cost more than estimated in between.
-            wait = next(waits, None) if found.name == "concurrency" else None
+            wait = next(waits, None) if outcome.name == "concurrency" else None
             if wait is None:
-                raise refusal(found, account)
+                raise refusal(outcome, account)
             await asyncio.sleep(wait)
 
     def _refused(self, account: str, demand: Demand) -> Shortage | None:
         """Return why a call that needs no less was refused a moment ago."""
-        found = self._refusals.get(account)
-        if found is None or self._clock() >= found.until or not _needs_no_less(demand, found.demand):
+        denial = self._refusals.get(account)
+        if denial is None or self._clock() >= denial.until or not _needs_no_less(demand, denial.demand):
             return None
-        return found.shortage
+        return denial.shortage
 
     async def _claim(self, account: str, allowance: Allowance, demand: Demand) -> Reservation | Shortage | None:
         self._check_away()
@@ -542,17 +542,17 @@ class Admissions:
             for want in wants:
                 allowance.gauges[want.name, want.period].stored = UNKNOWN
             asking = self._refusals[account] = _Refusal(now, demand, None)
-            found = await self._ask(lambda: self._store.claim(account, rows, wants, now))
+            outcome = await self._ask(lambda: self._store.claim(account, rows, wants, now))
             self._note_stored(rows)
-            if isinstance(found, Shortage):
+            if isinstance(outcome, Shortage):
                 # Unless a call has ended, or other limits hold, since the store was asked.
-                if found.name != "concurrency" and self._refusals.get(account) is asking:
-                    self._refusals[account] = _Refusal(now + min(_REFUSED_SECONDS, found.seconds), demand, found)
-                return found
-            allowance.lease(found.leased, found.left, now)
+                if outcome.name != "concurrency" and self._refusals.get(account) is asking:
+                    self._refusals[account] = _Refusal(now + min(_REFUSED_SECONDS, outcome.seconds), demand, outcome)
+                return outcome
+            allowance.lease(outcome.leased, outcome.left, now)
             for want in wants:
                 gauge = allowance.gauges[want.name, want.period]
-                gauge.stored = want.used + found.leased[want.name, want.period]
+                gauge.stored = want.used + outcome.leased[want.name, want.period]
             return allowance.take(demand, now)
 
     def _check_away(self) -> None:
@@ -575,11 +575,11 @@ class Admissions:
             raise
 
     def _allowance(self, account: str, limits: KeyLimits) -> Allowance:
-        found = self._allowances.setdefault(account, Allowance(limits))
-        if found.limits != limits:
-            found.change(limits)
+        allowance = self._allowances.setdefault(account, Allowance(limits))
+        if allowance.limits != limits:
+            allowance.change(limits)
             self._refusals.pop(account, None)
-        return found
+        return allowance
 
     def _rows_of(self, account: str, now: float) -> list[Lease]:
         """Return all unused leases of an account, and what the state database does not hold of what is used.

@@ -144,13 +144,13 @@ class DaySpending:
         # What the log has before it is read is in its sums.
         stored = self._rows - self._waiting()
         try:
-            found = await asyncio.to_thread(self._sums, day)
+            sums = await asyncio.to_thread(self._sums, day)
         except OperatorError as problem:
             _log.warning("what the agent spent today cannot be read: %s", problem.message)
             return
         if day != self._day:
             return
-        self._logged = found
+        self._logged = sums
         while self._unread and self._unread[0][0] <= stored:
             _, key, nanos = self._unread.popleft()
             self._own[key] -= nanos
@@ -313,7 +313,7 @@ class AgentCalls:
         judge = verifier_of(name)
         if not self.settings.verify or judge is None or workload.verify or request.options.verify is not None:
             return request
-        provider = next((one.id for one in self._directory.providers if one.row.id == judge[0]), None)
+        provider = next((provider.id for provider in self._directory.providers if provider.row.id == judge[0]), None)
         if provider is None:
             return request
         options = msgspec.structs.replace(request.options, verify=f"{provider}/{judge[1]}")
@@ -328,15 +328,15 @@ class AgentCalls:
         choice = request.tool_choice
         named = {choice.name} if choice is not None and choice.mode == "named" else set()
         names = [tool.name for tool in tools]
-        kept = set(tools_of_tick(kind, names, stay=called_in(request) | named, own=self.settings.tools))
-        dropped = [tool for tool in tools if tool.name not in kept]
+        names_left = set(tools_of_tick(kind, names, stay=called_in(request) | named, own=self.settings.tools))
+        dropped = [tool for tool in tools if tool.name not in names_left]
         if dropped and not may_be_chosen(request):
             why = f"the caller chooses among some of its tools itself, so that they are not those of the tick ({kind})"
             lost = Degradation("tick", asked=kind, why=why)
             return msgspec.structs.replace(request, degraded=(*request.degraded, lost))
         free = {id(tool) for tool in tools}
         untouched = [tool for tool in request.tools if id(tool) not in free]
-        of_kind = sorted((tool for tool in tools if tool.name in kept), key=lambda tool: tool.name)
+        of_kind = sorted((tool for tool in tools if tool.name in names_left), key=lambda tool: tool.name)
         sent = with_marks([*untouched, *of_kind], dropped)
         record = {"type": kind, "tools": len(sent), "left_out": [tool.name for tool in dropped[:MOST_NAMED]]}
         made = _with_record(request, record)
@@ -354,7 +354,7 @@ class AgentCalls:
 
     async def means(self, key_id: str) -> Means:
         """Return what the agent of a key may spend today, and what it did."""
-        by_diem = {one.id for one in self._directory.providers if one.row.id in route_rows().paid_by_diem}
+        by_diem = {payer.id for payer in self._directory.providers if payer.row.id in route_rows().paid_by_diem}
         left = self._diem_left(by_diem)
         most = self._note_diem(left)
         in_usd: dict[str, float] = {}
@@ -374,13 +374,15 @@ class AgentCalls:
 
     def _subsystem(self, workload: str) -> str:
         """Return the subsystem of a workload, which an operator may have named otherwise."""
-        found = self._directory.workloads.get(workload)
-        return workload if found is None or found.pressure is None else found.pressure.profile
+        row = self._directory.workloads.get(workload)
+        return workload if row is None or row.pressure is None else row.pressure.profile
 
     def _diem_left(self, providers: set[str]) -> float | None:
         now = self._clock()
-        known = [amount for one in sorted(providers) if (amount := self._balances.amount(one, "diem", now)) is not None]
-        return sum(known) if known else None
+        amounts = [
+            amount for name in sorted(providers) if (amount := self._balances.amount(name, "diem", now)) is not None
+        ]
+        return sum(amounts) if amounts else None
 
     def _note_diem(self, left: float | None) -> float:
         """Return the most DIEM that was left today: what of it was spent cannot be more."""

@@ -135,14 +135,14 @@ class CallGate:
 
     def _most_nanos(self, account: Account, targets: Sequence[Target], value: int, most: int) -> int | None:
         """Return what a call may be charged at the dearest of its targets, or None if no price is known, and none is assumed."""
-        now, found = self._clock(), None
+        now, dearest = self._clock(), None
         for target in targets[:_MOST_PRICED]:
             nanos = estimate(self._prices.price(target.provider, target.model, now), value, most)
             if nanos is None and self._settings.rule(account.unknown_cost) == "estimate":
                 nanos = self._settings.assumed_nanos(value, most)
-            if nanos is not None and (found is None or nanos > found):
-                found = nanos
-        return None if found is None else self._settings.charged(found)
+            if nanos is not None and (dearest is None or nanos > dearest):
+                dearest = nanos
+        return None if dearest is None else self._settings.charged(dearest)
 
 
 def permitted(account: Account, asked: str, placement: Placement) -> Placement:
@@ -153,7 +153,9 @@ def permitted(account: Account, asked: str, placement: Placement) -> Placement:
     """
     if placement.route is None and account.may_ask(placement.meant or asked):
         return placement
-    targets = tuple(one for one in placement.targets if account.may_ask(one.model, f"{one.provider.id}/{one.model}"))
+    targets = tuple(
+        target for target in placement.targets if account.may_ask(target.model, f"{target.provider.id}/{target.model}")
+    )
     if len(targets) == len(placement.targets):
         return placement
     if not targets:

@@ -32,26 +32,26 @@ class KeyRegistry:
 
     def __iter__(self) -> Iterator[Account]:
         yield from self._configured.values()
-        for known in self._stored.values():
-            yield known.account
+        for stored in self._stored.values():
+            yield stored.account
 
     def set_stored(self, keys: Iterable[RegisteredKey]) -> None:
         """Take the keys of the state database, in the place of those that were known from it."""
-        self._stored = {known.account.id: known for known in keys}
+        self._stored = {stored.account.id: stored for stored in keys}
 
     def find(self, key: str) -> Account | None:
         """Return the account of a key, or None if the key is not known. It may have expired, or been revoked."""
         digest = digest_of(key)
         # The id is no secret. What proves the key is compared in a time that does not tell how much of it is right.
-        known = self._stored.get(key[6:18])
-        if known is not None and hmac.compare_digest(known.digest, digest):
-            return known.account
+        stored = self._stored.get(key[6:18])
+        if stored is not None and hmac.compare_digest(stored.digest, digest):
+            return stored.account
         return self._configured.get(digest)
 
     def by_id(self, own_id: str) -> Account | None:
         """Return the account of an id, or None if there is none."""
-        known = self._stored.get(own_id)
-        return self._configured_ids.get(own_id) if known is None else known.account
+        stored = self._stored.get(own_id)
+        return self._configured_ids.get(own_id) if stored is None else stored.account
 
     def is_stored(self, own_id: str) -> bool:
         """Whether the account of an id is from the state database."""

@@ -174,11 +174,11 @@ class KeyStore:
         """
         with self._changing() as connection:
             rows = connection.execute(select(access_keys.c.account)).all()
-            found = _find([_account(row.account) for row in rows], name)
-            changed = msgspec.structs.replace(found, limits=msgspec.structs.replace(found.limits, **limits), **fields)
+            before = _find([_account(row.account) for row in rows], name)
+            changed = msgspec.structs.replace(before, limits=msgspec.structs.replace(before.limits, **limits), **fields)
             connection.execute(
                 update(access_keys)
-                .where(access_keys.c.id == found.id)
+                .where(access_keys.c.id == before.id)
                 .values(account=msgspec.json.encode(changed).decode())
             )
         return changed
@@ -186,11 +186,11 @@ class KeyStore:
     def delete(self, name: str) -> Account:
         """Delete a key, which is named as for `change`, and return what it was. Raises InvalidRequest where none, or several, are."""
         with self._changing() as connection:
-            found = _find(
+            account = _find(
                 [_account(text) for text in connection.execute(select(access_keys.c.account)).scalars()], name
             )
-            connection.execute(delete(access_keys).where(access_keys.c.id == found.id))
-        return found
+            connection.execute(delete(access_keys).where(access_keys.c.id == account.id))
+        return account
 
     @contextmanager
     def _connected(self) -> Iterator[Connection]:
@@ -214,9 +214,9 @@ def _account(text: str) -> Account:
 
 
 def _find(accounts: Sequence[Account], name: str) -> Account:
-    exact = [account for account in accounts if account.id == name] or [one for one in accounts if one.name == name]
-    found = exact or [account for account in accounts if len(name) >= 4 and account.id.startswith(name)]
-    if len(found) != 1:
-        said = "no key is" if not found else f"{len(found)} keys are"
-        raise InvalidRequest(f"{said} called {name[:80]!r}", hint="name its id, as `bardo keys list` shows it")
-    return found[0]
+    exact = [account for account in accounts if account.id == name] or [key for key in accounts if key.name == name]
+    matching = exact or [account for account in accounts if len(name) >= 4 and account.id.startswith(name)]
+    if len(matching) != 1:
+        subject = "no key is" if not matching else f"{len(matching)} keys are"
+        raise InvalidRequest(f"{subject} called {name[:80]!r}", hint="name its id, as `bardo keys list` shows it")
+    return matching[0]

@@ -103,8 +103,8 @@ class SqlLeaseStore:
         self._is_file = is_file(engine.url)
         clock = clock or (":now" if self._is_file else _SERVER_CLOCK)
         self._by_clock = {
-            one: text(one.text.replace(":now", clock))
-            for one in (_TOTALS, _REMOVE_STALE, _REMOVE_WORKERS, _WAS_SEEN, _SEEN, _PUT_WITHIN, _LIVING)
+            statement: text(statement.text.replace(":now", clock))
+            for statement in (_TOTALS, _REMOVE_STALE, _REMOVE_WORKERS, _WAS_SEEN, _SEEN, _PUT_WITHIN, _LIVING)
         }
         self._engine = without_turns(engine)
         self._worker = worker
@@ -172,9 +172,9 @@ class SqlLeaseStore:
     ) -> LeaseGrant | Shortage:
         with transaction(self._engine) as connection:
             locks: list[Statement] = [] if self._is_file else [(_LOCK_ACCOUNT, {"account": account})]
-            found = execute_together(connection, [*locks, *self._live(rows, now), *self._usage_of(account, now)])
-            leases, estimates = found[-2:]
-            if not found[len(locks)]:
+            answers = execute_together(connection, [*locks, *self._live(rows, now), *self._usage_of(account, now)])
+            leases, estimates = answers[-2:]
+            if not answers[len(locks)]:
                 execute_together(connection, self._stored([*self._own.all(), *rows]))
                 leases, estimates = execute_together(connection, self._usage_of(account, now))
             used = self._used(account, leases, estimates, now, money=is_about_money(wants))
@@ -202,7 +202,7 @@ class SqlLeaseStore:
                 self._unknown = (number, len(estimates))
             asked = self._live(rows, now)
             if new := estimates[self._known :]:
-                asked.append((_ADD_ESTIMATED, [one._asdict() for one in new]))
+                asked.append((_ADD_ESTIMATED, [estimate._asdict() for estimate in new]))
             asked.append((self._by_clock[_LIVING], {"now": now}))
             seen, *_, living = execute_together(connection, asked, commits=True)
         self._lost = not seen

@@ -131,7 +131,7 @@ def grant_of(wants: Sequence[LeaseRequest], used: LeasedUsage, now: float) -> Le
 
 def rows_of(account: str, wants: Sequence[LeaseRequest], grant: LeaseGrant) -> list[Lease]:
     """Return the rows that hold what was granted."""
-    return [Lease(account, (one.name, one.period), one.used + grant.leased[(one.name, one.period)]) for one in wants]
+    return [Lease(account, (cap.name, cap.period), cap.used + grant.leased[(cap.name, cap.period)]) for cap in wants]
 
 
 class OwnRows:

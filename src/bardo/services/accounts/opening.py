@@ -48,7 +48,7 @@ def any_key_is_active(settings: Settings, environment: Mapping[str, str] | None 
     from bardo.services.accounts.key_store import opened_keys
 
     with opened_keys(place) as store:
-        return any(known.account.state(now) == "active" for known in store.load()[1])
+        return any(stored.account.state(now) == "active" for stored in store.load()[1])
 
 
 def asks_for_keys(settings: Settings, environment: Mapping[str, str] | None = None) -> bool:
@@ -86,8 +86,7 @@ def open_accounts(settings: Settings, environment: Mapping[str, str] | None = No
         spend = LogSpend(log_path(settings, environment) if settings.log.enabled else None, settings.budgets.charged)
         return _with_database(settings, place, {}, spend, environment)
 
-    optional = settings.gateway.allow_unauthenticated
-    return Accounts(configured_accounts(pairs), optional=optional, opening=open_again)
+    return Accounts(configured_accounts(pairs), optional=settings.gateway.allow_unauthenticated, opening=open_again)
 
 
 def _open(

@@ -111,13 +111,13 @@ class RedisLeaseStore:
             self._live(rows, (), now)
             for _ in range(_MOST_TRIES):
                 read = self._read(account, now)
-                found = grant_of(wants, self._usage(account, read, now, money=is_about_money(wants)), now)
-                if isinstance(found, Shortage):
-                    return found
-                granted = rows_of(account, wants, found)
+                outcome = grant_of(wants, self._usage(account, read, now, money=is_about_money(wants)), now)
+                if isinstance(outcome, Shortage):
+                    return outcome
+                granted = rows_of(account, wants, outcome)
                 if self._store(granted, (), now, read=(account, read))[0] >= 0:
                     self._own.note(granted)
-                    return found
+                    return outcome
         raise DatabaseUnusable("the store of limits in Redis is changed by others more often than it can be read")
 
     def sync(self, rows: Sequence[Lease], estimates: Sequence[Estimate], now: float) -> int:
@@ -157,9 +157,9 @@ class RedisLeaseStore:
     def _live(self, rows: Sequence[Lease], estimates: Sequence[Estimate], now: float) -> int:
         """Say that this process lives, and store rows; all of its own where it was taken for over, or the server has lost its data."""
         asked, self._lost = [*self._own.all(), *rows] if self._lost else rows, True
-        known, living = self._store(asked, estimates, now)
+        is_known, living = self._store(asked, estimates, now)
         self._own.note(rows)
-        if not known:
+        if not is_known:
             self._store(self._own.all(), (), now)
         self._lost = False
         return living
@@ -178,10 +178,10 @@ class RedisLeaseStore:
             "estimates": [(account, str(day), str(nanos)) for account, day, nanos in estimates],
         }
         if read is not None:
-            account, found = read
-            asked |= {"account": account, "version": found.version}
-            asked["rows"] += [(account, field, "0") for field in found.past]
-        return [int(one) for one in self._server.eval(_STORE, 1, _PREFIX, json.dumps(asked))]
+            account, usage = read
+            asked |= {"account": account, "version": usage.version}
+            asked["rows"] += [(account, field, "0") for field in usage.past]
+        return [int(count) for count in self._server.eval(_STORE, 1, _PREFIX, json.dumps(asked))]
 
     def _time(self, server_time: tuple[int, int], now: float) -> float:
         return server_time[0] + server_time[1] / 1e6 if self._by_server else now

@@ -72,7 +72,7 @@ class LogSpend:
         session = session_of_id(account)
         if session is not None:
             return self._in_session(session)
-        return sum(one.charged for one in self.by_model(account, first_day, last_day))
+        return sum(usage.charged for usage in self.by_model(account, first_day, last_day))
 
     def _in_session(self, session: SessionAccount) -> int:
         """Return the nano-dollars that a key is charged for the calls of one of its sessions, of known cost."""
@@ -116,9 +116,9 @@ class LogSpend:
         )
         with self._reading() as connection:
             rows = connection.execute(statement).all()
-        counted = [(*one[:2], *map(int, one[2:])) for one in rows]
+        counted = [(*row[:2], *map(int, row[2:])) for row in rows]
         names = ModelUsage.__struct_fields__
-        return [ModelUsage(**dict(zip(names, [*one, self._charged(one[-3])], strict=True))) for one in counted]
+        return [ModelUsage(**dict(zip(names, [*row, self._charged(row[-3])], strict=True))) for row in counted]
 
     def close(self) -> None:
         """Close the log."""
@@ -223,12 +223,12 @@ class UsageReader:
         if self._store is not None and (self._has_log or account.limited):
             used = self._store.used(account.id, now)
         else:
-            used = LeasedUsage({}, sum(one.charged for one in of_today), sum(model.charged for model in models))
+            used = LeasedUsage({}, sum(usage.charged for usage in of_today), sum(model.charged for model in models))
         return KeyUsage(account=account, now=now, used=used, today=of_today, models=models)
 
 
 def _sums(models: Sequence[ModelUsage], reserved: int) -> dict[str, Any]:
-    calls, known = sum(model.calls for model in models), sum(model.cost_known for model in models)
+    calls, priced = sum(model.calls for model in models), sum(model.cost_known for model in models)
     return {
         "calls": calls,
         "failed": sum(model.failed for model in models),
@@ -238,7 +238,7 @@ def _sums(models: Sequence[ModelUsage], reserved: int) -> dict[str, Any]:
         "cost_usd": sum(model.nanos for model in models) / NANOS,
         "estimated_usd": sum(model.estimated_nanos for model in models) / NANOS,
         "reserved_usd": reserved / NANOS,
-        "calls_of_unknown_cost": calls - known,
+        "calls_of_unknown_cost": calls - priced,
     }
 
 

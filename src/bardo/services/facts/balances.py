@@ -32,15 +32,15 @@ class Balances:
 
     def of(self, provider: str, now: float) -> dict[str, float]:
         """Return the balances of a provider that hold now; none where it has named none."""
-        found = {name: self.amount(provider, name, now) for name in self._known.get(provider, ())}
-        return {name: amount for name, amount in found.items() if amount is not None}
+        amounts = {name: self.amount(provider, name, now) for name in self._known.get(provider, ())}
+        return {name: amount for name, amount in amounts.items() if amount is not None}
 
     def amount(self, provider: str, name: str, now: float) -> float | None:
         """Return one balance, or None if it is unknown."""
-        known = self._known.get(provider, {}).get(name)
-        if known is None or (name == "diem" and known[1] != int(now // _DAY)):
+        amount = self._known.get(provider, {}).get(name)
+        if amount is None or (name == "diem" and amount[1] != int(now // _DAY)):
             return None
-        return known[0]
+        return amount[0]
 
     def is_spent(self, provider: str, name: str, now: float) -> bool:
         """Whether a balance is known to be used up."""

@@ -103,21 +103,21 @@ class PromptHeads:
                 prompt.new_in_a_row = 1
                 return None
         pieces = _Pieces(head)
-        alike = [one.pieces.alike(pieces) for one in prompts]
-        known = prompts[alike.index(max(alike))] if prompts else None
-        if known is None or max(alike) * 2 < len(pieces.ahead):
+        alike = [prompt.pieces.alike(pieces) for prompt in prompts]
+        nearest = prompts[alike.index(max(alike))] if prompts else None
+        if nearest is None or max(alike) * 2 < len(pieces.ahead):
             prompts.append(_Prompt(digest, pieces))
             del prompts[:-_KEPT]
             return None
-        known.renew(digest, pieces)
-        told = known.new_in_a_row >= _AFTER and known.position * 2 < len(head)
-        return ChangingHead(known.position) if told else None
+        nearest.renew(digest, pieces)
+        told = nearest.new_in_a_row >= _AFTER and nearest.position * 2 < len(head)
+        return ChangingHead(nearest.position) if told else None
 
     def _of(self, user: str, model: str) -> list[_Prompt]:
-        found = self._prompts.get((user, model))
-        if found is not None:
+        prompts = self._prompts.get((user, model))
+        if prompts is not None:
             self._prompts.move_to_end((user, model))
-            return found
+            return prompts
         made = self._prompts[user, model] = []
         if len(self._prompts) > MOST_USERS:
             self._prompts.popitem(last=False)
@@ -229,13 +229,12 @@ class PromptTracker:
 
     def note(self, request: Request, user: str) -> Request:
         """Return the request, with what is lost where its prompts begin anew each time."""
-        found = self._heads.note(user, request)
-        if found is None:
+        head = self._heads.note(user, request)
+        if head is None:
             return request
-        why = f"the system prompt differs in every call from about character {found.position} on, so that no cache holds it"
+        why = f"the system prompt differs in every call from about character {head.position} on, so that no cache holds it"
         self._warn(user, request.model, why)
-        lost = Degradation(WATCHED, why=why)
-        return msgspec.structs.replace(request, degraded=(*request.degraded, lost))
+        return msgspec.structs.replace(request, degraded=(*request.degraded, Degradation(WATCHED, why=why)))
 
     def _warn(self, user: str, model: str, why: str) -> None:
         if (user, model) in self._warned or len(self._warned) >= _MOST_WARNED:

@@ -102,7 +102,7 @@ class CallRouting:
         self._index = CandidateIndex(())
         self._making: asyncio.Lock | None = None
         self._places = {
-            one.id: tuple([server.place for server in one.servers]) for one in directory.providers if one.addresses
+            host.id: tuple([server.place for server in host.servers]) for host in directory.providers if host.addresses
         }
 
     @property
@@ -215,7 +215,7 @@ class CallRouting:
             return route(request, candidates, providers, strategy=self.strategy, learned=learned)
         except Unavailable:
             # All who could take it are down: the one that is due first is asked all the same, for a window may be wrong.
-            candidates = CandidateIndex(msgspec.structs.replace(one, health="unknown") for one in self._index)
+            candidates = CandidateIndex(msgspec.structs.replace(option, health="unknown") for option in self._index)
             return route(request, candidates, providers, strategy=self.strategy, learned=learned)
 
     def named(self, targets: Sequence[Target]) -> CandidateList:
@@ -239,7 +239,7 @@ class CallRouting:
             if made != self._made or self._health_mark != mark:
                 self._made, self._health_mark = made, mark
                 self._index = CandidateIndex(
-                    self._observed(candidate, now) for one in made.values() for candidate in one.candidates
+                    self._observed(candidate, now) for group in made.values() for candidate in group.candidates
                 )
         return self._index
 
@@ -266,7 +266,7 @@ class CallRouting:
             left = tuple(payment for payment in candidate.payments if payment != _DIEM)
             candidate = msgspec.structs.replace(candidate, payments=left)
         places = self._places.get(provider, (provider,))
-        latency = min((one for place in places if (one := self.health.p90_ms(place, model)) is not None), default=None)
+        latency = min((p90 for place in places if (p90 := self.health.p90_ms(place, model)) is not None), default=None)
         out = now is not None and all(self.health.is_out(place, model, now) for place in places)
         if latency is None and not out:
             return candidate
@@ -282,11 +282,11 @@ class WarmCandidates:
 
     def __init__(self, candidates: Candidates, discounts: Mapping[tuple[str, str], float]) -> None:
         self._candidates = candidates
-        found = {name: _find(candidates, *name) for name in discounts}
+        by_name = {name: _find(candidates, *name) for name in discounts}
         self._warm = {
-            name: msgspec.structs.replace(one, stay_discount=discounts[name])
-            for name, one in found.items()
-            if one is not None
+            name: msgspec.structs.replace(candidate, stay_discount=discounts[name])
+            for name, candidate in by_name.items()
+            if candidate is not None
         }
 
     def __iter__(self) -> Iterator[Candidate]:
@@ -297,12 +297,12 @@ class WarmCandidates:
         left = dict(self._warm)
         for group in self._candidates.search(intent, conditions):
             ranking = []
-            for one in group:
-                warm = left.pop((one.candidate.provider, one.candidate.model), None)
-                ranking.append(one if warm is None else ranked(warm, intent))
+            for candidate in group:
+                warm = left.pop((candidate.candidate.provider, candidate.candidate.model), None)
+                ranking.append(candidate if warm is None else ranked(warm, intent))
             yield tuple(ranking)
         if intent.model is None:
-            further = tuple([ranked(one, intent) for one in left.values() if one.meets(intent, conditions)])
+            further = tuple([ranked(other, intent) for other in left.values() if other.meets(intent, conditions)])
             if further:
                 yield further
 
@@ -314,4 +314,4 @@ class WarmCandidates:
 def _find(candidates: Candidates, provider: str, model: str) -> Candidate | None:
     """Return a candidate by its provider and model, or None if it is not one."""
     named = candidates.named(f"{provider}/{model}") if isinstance(candidates, CandidateIndex) else candidates
-    return next((one for one in named if (one.provider, one.model) == (provider, model)), None)
+    return next((candidate for candidate in named if (candidate.provider, candidate.model) == (provider, model)), None)

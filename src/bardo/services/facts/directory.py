@@ -297,7 +297,7 @@ class ProviderDirectory:
         if named is not None:
             rest = target_at(named, name).model
             return named.lists(rest) or named.row.serves(rest) or not (named.models or named.row.models)
-        return any(may_serve(one, name) for one in self._providers)
+        return any(may_serve(provider, name) for provider in self._providers)
 
     async def listed_meaning_of(self, model: str) -> ResolvedModel:
         """Return what a name stands for; where that depends on who lists it, providers that nobody has asked for their lists are asked."""
@@ -412,11 +412,11 @@ class ProviderDirectory:
 
     async def _seek_local(self) -> None:
         rows = [row for row in builtin().local() if all(held.row.id != row.id for held in self._providers)]
-        found = [with_account(Provider(id=row.id, row=row, base_url=row.base_url), self._keyring) for row in rows]
-        answers = await asyncio.gather(*(self._ask(provider, _PROBING, quiet=True) for provider in found))
+        providers = [with_account(Provider(id=row.id, row=row, base_url=row.base_url), self._keyring) for row in rows]
+        answers = await asyncio.gather(*(self._ask(provider, _PROBING, quiet=True) for provider in providers))
         self._providers += [
             msgspec.structs.replace(provider, models=models)
-            for provider, models in zip(found, answers, strict=True)
+            for provider, models in zip(providers, answers, strict=True)
             if models is not None
         ]
         self._forget()
@@ -450,8 +450,8 @@ class ProviderDirectory:
 
     def _kept_list(self, provider: Provider) -> tuple[str, ...] | None:
         """Return the models of the last list that was kept of a provider, which does not answer now, or None if there is none."""
-        kept = None if self._listings is None else self._listings.of(provider)
-        return None if kept is None else tuple(kept.models)
+        listing = None if self._listings is None else self._listings.of(provider)
+        return None if listing is None else tuple(listing.models)
 
 
 def _remember(memory: dict[str, T], name: str, value: T) -> T:

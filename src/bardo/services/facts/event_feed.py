@@ -119,17 +119,17 @@ def cited_pages(response: Response) -> frozenset[str]:
         response.choice_carried,
         *(getattr(block, "carried", None) for block in response.blocks),
     ]
-    found: set[str] = set()
-    waiting: list[Any] = [one.fields for one in carried if isinstance(one, Carried)]
+    addresses: set[str] = set()
+    waiting: list[Any] = [part.fields for part in carried if isinstance(part, Carried)]
     waiting += [block.value for block in response.blocks if isinstance(block, UnknownBlock)]
     for _ in range(_MOST_LOOKED_AT):
         if not waiting:
             break
         item = waiting.pop()
         if isinstance(item, dict):
-            found |= {item[name] for name in _ADDRESSES if isinstance(item.get(name), str)}
+            addresses |= {item[name] for name in _ADDRESSES if isinstance(item.get(name), str)}
         waiting += item.values() if isinstance(item, dict) else item if isinstance(item, list) else ()
-    return frozenset(address for address in found if address.startswith(("http://", "https://")))
+    return frozenset(address for address in addresses if address.startswith(("http://", "https://")))
 
 
 def _query(response: Response) -> str:
@@ -229,9 +229,9 @@ class EventBus:
 
     def remove(self, subscription: EventSink) -> None:
         """Forget a subscriber."""
-        self._have(tuple(one for one in self._subscribers if one is not subscription))
+        self._have(tuple(other for other in self._subscribers if other is not subscription))
         if subscription in self._sinks:
-            self._sinks = tuple(one for one in self._sinks if one is not subscription)
+            self._sinks = tuple(sink for sink in self._sinks if sink is not subscription)
             self._tell_watcher()
 
     def _have(self, subscribers: tuple[EventSink, ...]) -> None:
@@ -487,7 +487,7 @@ def finished_event(row: LogRow) -> CallFinished:
         cost_usd=row.cost_usd,
         verdict=row.reasoning_verdict,
         visibility=row.visibility,
-        degraded=tuple([str(one.get("what", "")) for one in row.degraded[:_MOST_NAMES]]),
+        degraded=tuple([str(loss.get("what", "")) for loss in row.degraded[:_MOST_NAMES]]),
     )
 
 

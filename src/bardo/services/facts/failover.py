@@ -29,8 +29,8 @@ class Failover:
             longest_pause_seconds=self.settings.longest_pause_seconds,
         )
         self.jitter = CHANCE.random
-        kept = self.settings.stale_entries
-        self.stale = StaleReplies(kept, self.settings.stale_bytes) if kept else None
+        most = self.settings.stale_entries
+        self.stale = StaleReplies(most, self.settings.stale_bytes) if most else None
         self.budget = HedgeBudget(self.settings.hedge_share)
         self.bounds_tokens = bool(self.settings.first_token_seconds or self.settings.first_token_seconds_at)
 
@@ -100,10 +100,10 @@ class StaleReplies:
 
     def find(self, identity: bytes, most_age: float, now: float) -> StaleReply | None:
         """Return the reply to an equal request, if it is not older than so many seconds."""
-        found = self._kept.get(identity)
-        return found if found is not None and now - found.kept_at <= most_age else None
+        reply = self._kept.get(identity)
+        return reply if reply is not None and now - reply.kept_at <= most_age else None
 
     def _forget(self, identity: bytes) -> None:
-        found = self._kept.pop(identity, None)
-        if found is not None:
-            self._size -= len(found.body)
+        reply = self._kept.pop(identity, None)
+        if reply is not None:
+            self._size -= len(reply.body)

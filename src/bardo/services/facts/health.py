@@ -188,13 +188,13 @@ class HealthKeeper:
         return max(due, key_rest or due)
 
     def _passed_over(self, targets: Sequence[Target], first: Target, now: float) -> tuple[Degradation, ...]:
-        names, found = target_names(targets), []
+        names, degradations = target_names(targets), []
         for target, name in zip(targets, names, strict=True):
             if target is first:
                 break
             why = self.reason(target.provider.place, target.model, now) or "it is tried by another call"
-            found.append(Degradation("provider", asked=name, sent=names[targets.index(first)], why=why))
-        return tuple(found)
+            degradations.append(Degradation("provider", asked=name, sent=names[targets.index(first)], why=why))
+        return tuple(degradations)
 
     def reason(self, provider: str, model: str, now: float) -> str:
         """Return why a target is not asked now, as one clause; empty where it is."""
@@ -221,14 +221,14 @@ class HealthKeeper:
 
     def _reasons(self, provider: str, model: str, now: float) -> set[str]:
         """Return what is logged once: that a target went down."""
-        found: set[str] = set()
+        reasons: set[str] = set()
         for name in {model, ""}:
             circuit = self.store.circuit(provider, name, now)
             if circuit is not None and circuit.down_since is not None:
-                found.add(
+                reasons.add(
                     f"{f'{provider}/{name}' if name else provider} is down: calls to it fail ({circuit.last_fault})"
                 )
-        return found
+        return reasons
 
 
 def _outcome_of(problem: BardoError, key: str = "") -> AttemptOutcome:

@@ -129,8 +129,8 @@ def health_report(context: ReportContext, *, caller: str | None = None) -> Healt
     for provider, model in context.health.store.targets():
         if model:
             called[provider].append(model)
-    providers = [_provider(context, one, called, now, at) for one in context.directory.providers]
-    lessons = tuple([one for one in context.facts.lessons.all() if caller in (None, one.caller)])
+    providers = [_provider(context, provider, called, now, at) for provider in context.directory.providers]
+    lessons = tuple([lesson for lesson in context.facts.lessons.all() if caller in (None, lesson.caller)])
     return HealthReport(at=at, providers=tuple(providers), sharing=context.health.sharing, lessons=lessons)
 
 
@@ -149,7 +149,7 @@ def _provider(
             balances=balances,
             caches=only.caches,
         )
-    best = min((server.connection for server in servers), key=lambda one: _BEST_FIRST.index(one.state))
+    best = min((server.connection for server in servers), key=lambda connection: _BEST_FIRST.index(connection.state))
     return ProviderHealth(provider=provider.id, connection=best, balances=balances, servers=tuple(servers))
 
 
@@ -157,8 +157,8 @@ def _server(context: ReportContext, server: Provider, models: list[str], now: fl
     health, name = context.health, server.place
     row = server.row
     if not row.several_keys:
-        found = _key(context, server, "", now)
-        keys: tuple[KeyHealth, ...] = () if found.state == "ok" else (found,)
+        report = _key(context, server, "", now)
+        keys: tuple[KeyHealth, ...] = () if report.state == "ok" else (report,)
     else:
         there = context.keyring.labels(server)
         missing = [
@@ -179,7 +179,7 @@ def _target(health: HealthKeeper, provider: str, model: str, now: float, at: flo
     circuit = health.store.circuit(provider, model, now)
     state, why = health.state(provider, model, now), health.reason(provider, model, now)
     due = max(
-        (one for one in (health.store.down(provider, model, now), health.rest_until(provider, model, now)) if one),
+        (end for end in (health.store.down(provider, model, now), health.rest_until(provider, model, now)) if end),
         default=None,
     )
     waits = None if due is None else round(max(0.0, due - now), 3)

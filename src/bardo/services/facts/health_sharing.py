@@ -137,12 +137,12 @@ class FileExchange:
 
     def _read(self, rows: sqlite3.Connection, now: float) -> list[Message]:
         since = now - self._past_seconds if self._after is None else 0.0
-        found = rows.execute(
+        entries = rows.execute(
             "SELECT id, sent, data FROM messages WHERE id > ? AND sent >= ? AND sender != ? ORDER BY id",
             (self._after or 0, since, self._own),
         ).fetchall()
-        self._after = found[-1][0] if found else self._after or 0
-        return [Message(max(0.0, now - sent), bytes(data)) for _, sent, data in found]
+        self._after = entries[-1][0] if entries else self._after or 0
+        return [Message(max(0.0, now - sent), bytes(data)) for _, sent, data in entries]
 
 
 def _prepare(connection: sqlite3.Connection) -> None:
@@ -220,13 +220,13 @@ class RedisExchange:
         return entries
 
     def _of_others(self, entries: Iterable[Any], at: float) -> list[Message]:
-        own, found = self._own.encode(), []
+        own, messages = self._own.encode(), []
         for number, fields in entries:
             data = fields.get(b"data")
             if data is not None and fields.get(b"from") != own:
                 sent = int(number.partition(b"-")[0]) / 1000
-                found.append(Message(max(0.0, at - sent), data))
-        return found
+                messages.append(Message(max(0.0, at - sent), data))
+        return messages
 
     def _lease(self, name: str) -> str:
         return f"{self._prefix}lease:{blake2b(name.encode('utf-8', 'replace'), digest_size=16).hexdigest()}"
@@ -421,8 +421,8 @@ class HealthPings:
     async def ping_all(self) -> None:
         """Ask every provider whose list is free, some at once."""
         limit = asyncio.Semaphore(_PINGS_AT_ONCE)
-        asked = (one for one in self._directory.providers if one.row.free_list and not self._keyring.lacks(one))
-        await asyncio.gather(*(self._ping(server, limit) for one in asked for server in one.servers))
+        asked = (host for host in self._directory.providers if host.row.free_list and not self._keyring.lacks(host))
+        await asyncio.gather(*(self._ping(server, limit) for provider in asked for server in provider.servers))
 
     async def _run(self) -> None:
         while True:

@@ -228,11 +228,11 @@ class LearnedRouting:
         if len(self._recent) > MOST_REMEMBERED:
             self._recent.popitem(last=False)
         if len(self._unstored) >= STORED_EVERY and self._storing is None:
-            kept = msgspec.json.encode(
+            state = msgspec.json.encode(
                 self.router.state
             )  # A copy, because calls go on counting while the thread writes.
             self._storing, self._unstored = self._unstored, []
-            self._writing = self._writer.submit(self._store, self._storing, kept)
+            self._writing = self._writer.submit(self._store, self._storing, state)
 
     def correct(self, request_id: str, score: float, at: float) -> None:
         """Count feedback on one of the last calls. One that is no longer remembered, or was not learned from, changes nothing."""
@@ -274,12 +274,12 @@ class LearnedRouting:
         try:
             with alone_with(self._path):
                 try:
-                    found = load_state(self._path, self.router.embedding) or LearnedState(clusters=own.clusters)
+                    stored = load_state(self._path, self.router.embedding) or LearnedState(clusters=own.clusters)
                 except UnreadableState:
-                    found, learned = own, ()
-                if found.clusters != own.clusters:
+                    stored, learned = own, ()
+                if stored.clusters != own.clusters:
                     raise ConfigError(f"{self._path} was fitted anew", hint="start bardo again to go on from it")
-                merged = self.router.after(found, learned)
+                merged = self.router.after(stored, learned)
                 store_state(merged, self._path)
             return merged
         except ConfigError as problem:
@@ -291,8 +291,8 @@ class LearnedRouting:
 
 def pending_of(row: LogRow) -> Pending | None:
     """Return the choice that a call's row in the log records, or None if it was not made by what was learned."""
-    kept = (row.route or {}).get("learned")
-    return None if kept is None else msgspec.convert(kept, Pending)
+    choice = (row.route or {}).get("learned")
+    return None if choice is None else msgspec.convert(choice, Pending)
 
 
 def has_unreadable_call(row: LogRow) -> bool:

@@ -85,13 +85,13 @@ class Lessons:
 
     def in_force(self, places: Sequence[PlaceName], caller: str, shape: Callable[[], str]) -> tuple[Lesson, ...]:
         """Return what holds for a request of such a shape at some places."""
-        found = [place for at in places for place in (at, _endpoint(at)) if place in self._at]
-        if not found:
+        with_lessons = [place for at in places for place in (at, _endpoint(at)) if place in self._at]
+        if not with_lessons:
             return ()
         now, asked = self._clock(), ("", shape())
         return tuple(
             self.kept[key].lesson
-            for place in dict.fromkeys(found)
+            for place in dict.fromkeys(with_lessons)
             for key in self._at[place]
             if key.caller == caller and key.shape in asked and self.kept[key].since <= now < self.kept[key].until
         )
@@ -99,15 +99,15 @@ class Lessons:
     def all(self) -> list[KnownLesson]:
         """Return all lessons that hold, the newest first."""
         now = self._clock()
-        found = [_known(key, one) for key, one in self.kept.items() if one.since <= now < one.until]
-        return sorted(found, key=lambda one: -one.since)
+        lessons = [_known(key, lesson) for key, lesson in self.kept.items() if lesson.since <= now < lesson.until]
+        return sorted(lessons, key=lambda lesson: -lesson.since)
 
     def forget(self, name: str = "") -> int:
         """Forget the lesson of this id, all of them where it is empty; return how many that were."""
-        found = [key for key in self.kept if not name or _id(key) == name]
-        for key in found:
+        keys = [key for key in self.kept if not name or _id(key) == name]
+        for key in keys:
             self._remove(key)
-        return len(found)
+        return len(keys)
 
     def _learn(self, lesson: Lesson, caller: str, shape: str) -> None:
         now = self._clock()

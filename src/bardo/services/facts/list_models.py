@@ -57,7 +57,7 @@ async def list_models_of(
     lists = [answer for answer in answers if isinstance(answer, tuple)]
     if not lists:
         raise next(answer for answer in answers if isinstance(answer, BaseException))
-    return tuple(dict.fromkeys(name for one in lists for name in one))
+    return tuple(dict.fromkeys(name for names in lists for name in names))
 
 
 class _Listed(msgspec.Struct):

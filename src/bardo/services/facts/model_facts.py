@@ -178,7 +178,7 @@ class _CallersView(NamedTuple):
     @property
     def name(self) -> Hashable:
         """The same for callers who were taught the same: what is planned for one of them holds for the others."""
-        told = [(place_name(one.target), what_of(one), msgspec.json.encode(_said_by(one))) for one in self.lessons]
+        told = [(place_name(note.target), what_of(note), msgspec.json.encode(_said_by(note))) for note in self.lessons]
         return (*told, self.starts)
 
 
@@ -235,21 +235,21 @@ class ModelFacts:
         # What is kept holds the targets, so that no other ones have their ids.
         taught = None if view is _NOTHING else view.name
         place = tuple(map(id, targets)), "" if self._settings.caching is None else tenant, taught
-        kept = self._known.get(place)
-        holds = kept is not None and kept.version == version
-        for at, said in kept.live if kept is not None and holds else ():
+        entry = self._known.get(place)
+        holds = entry is not None and entry.version == version
+        for at, stated in entry.live if entry is not None and holds else ():
             # Whether the servers say what they said; those whose facts are due are asked again.
-            if self._live(at, asks=True) is not said:
+            if self._live(at, asks=True) is not stated:
                 holds = False
                 break
-        if kept is None or not holds:
+        if entry is None or not holds:
             # Endpoints at one address are of one server.
             endpoints = [at for target in targets for at in endpoints_of(target) if self._is_asked(at)]
             asked = {(at.provider.row.id, at.provider.base_url, at.model): at for at in endpoints}
             live = [(at, self._live(at, asks=True)) for at in asked.values()]
-            kept = _PlanKnowledge(tuple(targets), version, live, self._made_knowledge(targets, tenant, view))
-            _store_newest(self._known, place, kept, _MOST_KNOWN)
-        return kept.knowledge
+            entry = _PlanKnowledge(tuple(targets), version, live, self._made_knowledge(targets, tenant, view))
+            _store_newest(self._known, place, entry, _MOST_KNOWN)
+        return entry.knowledge
 
     def _view(self, targets: Sequence[Target], tenant: str, request: Request | None) -> _CallersView:
         places = [place_name(at) for target in targets for at in endpoints_of(target)]
@@ -268,10 +268,10 @@ class ModelFacts:
         caching = own.caching
         facts: dict[PlaceName, TargetFacts] = {}
         for at in [at for target in targets for at in endpoints_of(target)]:
-            facts[place_name(at)] = known = self._of_caller(at, view)
-            if known.known.facts.model_ids is not None:
+            facts[place_name(at)] = resolved = self._of_caller(at, view)
+            if resolved.known.facts.model_ids is not None:
                 # The call may go to the other id of the pair.
-                for model in {known.known.id_for(policy) for policy in _ON_AND_OFF} - {None, at.model}:
+                for model in {resolved.known.id_for(policy) for policy in _ON_AND_OFF} - {None, at.model}:
                     other = msgspec.structs.replace(at, model=model)
                     facts[place_name(other)] = self._of_caller(other, view)
         return msgspec.structs.replace(
@@ -314,9 +314,9 @@ class ModelFacts:
         """
         row, place, live = target.provider.row, place_name(target), self._live(target, asks=asks)
         listed = None if self._listings is None else self._listings.model(target.provider, target.model)
-        found = self._resolved.get(place)
-        if found is not None and found.row is row and found.live is live and found.listed is listed:
-            return found.facts
+        entry = self._resolved.get(place)
+        if entry is not None and entry.row is row and entry.live is live and entry.listed is listed:
+            return entry.facts
         facts = self._resolve(target, live, listed)
         _store_newest(self._resolved, place, _Resolved(row, live, listed, facts))
         return facts
@@ -369,8 +369,8 @@ class ModelFacts:
     def _live(self, target: Target, *, asks: bool) -> LiveFacts | None:
         if self._introspector is None:
             return None
-        found = self._introspector.facts if asks else self._introspector.known
-        return found(target.provider, target.model)
+        facts_of = self._introspector.facts if asks else self._introspector.known
+        return facts_of(target.provider, target.model)
 
     def _note_override(self, target: Target, live: Facts, override: Facts) -> None:
         """Note once where an operator goes against a server."""

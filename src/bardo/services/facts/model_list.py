@@ -54,22 +54,22 @@ async def with_claude_names(directory: ProviderDirectory, models: Sequence[Model
     """
     shown = [model for model in models if model.id.startswith(picker().begins)]
     others = [model for model in models if not model.id.startswith(picker().begins)]
-    taken, named = {model.id for model in models}, {(one.provider, one.model) for one in shown}
-    async for one in in_slices(others):
-        if "generate" not in one.operations or (not one.route and (one.provider, one.model) in named):
+    taken, named = {model.id for model in models}, {(model.provider, model.model) for model in shown}
+    async for model in in_slices(others):
+        if "generate" not in model.operations or (not model.route and (model.provider, model.model) in named):
             continue
-        own = (one.id, *(() if one.route else (f"{one.provider}/{one.model}",)))
+        own = (model.id, *(() if model.route else (f"{model.provider}/{model.model}",)))
         for behind in own:
             name = picker().prefix + behind
             if name not in taken and len(name) <= MAX_MODEL_NAME and directory.meant(name) == behind:
-                shown.append(msgspec.structs.replace(one, id=name, display_name=one.id))
+                shown.append(msgspec.structs.replace(model, id=name, display_name=model.id))
                 break
     return [*shown, *others]
 
 
 async def names_to_ask(directory: ProviderDirectory, targets: Sequence[Target]) -> list[str]:
     """Return the name by which each of some models is asked for at its provider, the listed one where it is listed; empty where none is."""
-    listed = {(one.provider, one.model): one.id for one in await listed_models(directory) if not one.route}
+    listed = {(model.provider, model.model): model.id for model in await listed_models(directory) if not model.route}
     names = []
     for target in targets:
         name = listed.get((target.provider.id, target.model), "")
@@ -118,15 +118,15 @@ async def first_model(directory: ProviderDirectory, keyring: Keyring) -> str:
         ]
     for provider in ready:
         names = [name for name in provider.models if "generate" in _operations(Target(provider=provider, model=name))]
-        known = [] if provider.configured_models else [name for name in names if is_known(provider, name)]
+        listed = [] if provider.configured_models else [name for name in names if is_known(provider, name)]
         if names:
-            chosen = Target(provider=provider, model=(known or names)[0])
+            chosen = Target(provider=provider, model=(listed or names)[0])
             qualified = f"{provider.id}/{chosen.model}"
             # Another provider may list exactly that name.
-            taken = any(one.lists(qualified) for one in directory.providers)
+            taken = any(provider.lists(qualified) for provider in directory.providers)
             named = names_of_listed(directory.providers) if taken else ()
             return next(
-                (name for name, one in named if one.provider.id == provider.id and one.model == chosen.model), qualified
+                (name for name, row in named if row.provider.id == provider.id and row.model == chosen.model), qualified
             )
     hint = "name one with --model, set a provider's key, start a local server, or write a bardo.toml"
     raise UnknownModel("no model is known that can be asked", hint=hint)

@@ -42,9 +42,9 @@ class PriceBook:
         """Return what a model costs at a provider at a Unix time, or None if that is not known."""
         if provider.row.auth == "client":
             return _NO_PRICE
-        known = self._known.get((provider.id, model))
-        if known is not None and known.begins <= now < known.ends:
-            return known.price
+        answer = self._known.get((provider.id, model))
+        if answer is not None and answer.begins <= now < answer.ends:
+            return answer.price
         return self._find(provider, model, now)
 
     def cost(self, provider: Provider, model: str, usage: Usage, now: float, *, batch: bool = False) -> CallCost:
@@ -61,11 +61,11 @@ class PriceBook:
 
     def _find(self, provider: Provider, model: str, now: float) -> Price | None:
         begins = now - now % _HALF_HOUR
-        found = self._look_up(provider, model, begins)
+        price = self._look_up(provider, model, begins)
         if len(self._known) >= _MOST_KEPT:
             self._known.clear()
-        self._known[provider.id, model] = _Answer(found, begins, begins + _HALF_HOUR)
-        return found
+        self._known[provider.id, model] = _Answer(price, begins, begins + _HALF_HOUR)
+        return price
 
     def _look_up(self, provider: Provider, model: str, now: float) -> Price | None:
         moment, ids = datetime.fromtimestamp(now, UTC), (provider.id, provider.row.id)

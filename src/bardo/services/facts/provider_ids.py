@@ -81,32 +81,32 @@ class ProviderIds:
     async def check(self, request: Request | EmbedRequest, tenant: str) -> None:
         """Raise UnknownProviderId for the first id in a request that is not the tenant's, and Unavailable where that cannot be told."""
         shared = self._settings.shared
-        ids = [one for one in await _ids_of(request) if not matches_any(one.text, shared)]
+        ids = [kept_id for kept_id in await _ids_of(request) if not matches_any(kept_id.text, shared)]
         if not ids:
             return
         if len(ids) > _MOST_IDS:
             raise InvalidRequest(f"the request names over {_MOST_IDS} things by their ids", hint="send it in parts")
         own = await self._found(_OWN + tenant, ids)
-        missing = [one for one in ids if one.text not in own]
+        missing = [kept_id for kept_id in ids if kept_id.text not in own]
         if self._settings.unknown == "allow":
             # What another tenant has is not unknown.
-            missing = [one for one in missing if await self._found(_space_of(one.text), [one])]
+            missing = [kept_id for kept_id in missing if await self._found(_space_of(kept_id.text), [kept_id])]
         if missing:
-            one = missing[0]
-            shown = one.text[:200]
+            first = missing[0]
+            shown = first.text[:200]
             raise UnknownProviderId(
-                f"{one.what} with id '{shown}' not found.",
+                f"{first.what} with id '{shown}' not found.",
                 hint="send what it holds, or make it with the same key; whoever runs bardo can share it: [provider_ids] in bardo.toml",
-                param=one.param,
-                upstream_code=one.code,
+                param=first.param,
+                upstream_code=first.code,
             )
 
     async def keep(self, tenant: str, ids: Sequence[str]) -> None:
         """Keep that ids are a tenant's. Where the store does not answer, this process knows it until it does."""
         now = self._clock()
         await self._calls.put(_OWN + tenant, ids, b"1", now=now)
-        for one in ids:
-            await self._calls.put(_space_of(one), [one], b"1", now=now)
+        for kept_id in ids:
+            await self._calls.put(_space_of(kept_id), [kept_id], b"1", now=now)
 
     def watched(self, reply: Reply, dialect: str, tenant: str, asked: Collection[str] = ()) -> Reply:
         """Return a provider's reply that keeps the ids in it before anybody reads them; the reply itself where there can be none.
@@ -121,12 +121,12 @@ class ProviderIds:
         self._calls.close()
 
     async def _found(self, space: str, ids: Sequence[KeptId]) -> Mapping[str, bytes]:
-        texts = [one.text for one in ids if len(one.text) <= _LONGEST_ID and not _SURROGATE.search(one.text)]
-        found = await self._calls.find(space, texts, now=self._clock()) if texts else {}
-        if found is None:
+        texts = [item.text for item in ids if len(item.text) <= _LONGEST_ID and not _SURROGATE.search(item.text)]
+        own = await self._calls.find(space, texts, now=self._clock()) if texts else {}
+        if own is None:
             hint = "try again soon; the gateway's log says why"
             raise Unavailable("whose the ids of the request are cannot be found out now", hint=hint)
-        return found
+        return own
 
 
 def _space_of(text: str) -> str:
@@ -138,16 +138,16 @@ async def _ids_of(request: Request | EmbedRequest) -> list[KeptId]:
     """Return what a request names by ids that a provider knows. What the gateway itself keeps is not among them."""
     raw = request.body_bytes if isinstance(request, Request) else b""
     raw = raw or (msgspec.json.encode(request.body) if request.body else b"")
-    found = list(_items_of(request))
+    ids = list(_items_of(request))
     if named := kept_model().search(request.model):
-        found.append(KeptId(named[1], kept_ids().model.what, "model"))
+        ids.append(KeptId(named[1], kept_ids().model.what, "model"))
     if len(raw) <= _SLICE_BYTES:
-        found += _ids_in(raw)
+        ids += _ids_in(raw)
     else:
-        found += await asyncio.to_thread(lambda: list(_ids_in(raw)))
-    kept = request.kept_as if isinstance(request, Request) else None
-    own = set() if kept is None else {kept.id, kept.previous, kept.conversation}
-    return [one for one in dict.fromkeys(found) if one.text not in own]
+        ids += await asyncio.to_thread(lambda: list(_ids_in(raw)))
+    stored = request.kept_as if isinstance(request, Request) else None
+    own = set() if stored is None else {stored.id, stored.previous, stored.conversation}
+    return [kept_id for kept_id in dict.fromkeys(ids) if kept_id.text not in own]
 
 
 def _ids_in(raw: bytes) -> Iterator[KeptId]:
@@ -167,10 +167,10 @@ def _ids_in(raw: bytes) -> Iterator[KeptId]:
     while waiting:
         path, value, instructs = waiting.pop()
         if isinstance(value, _Pairs):
-            kinds = {one for name, one in value if plain_name(name) == "type" and isinstance(one, str)}
+            kinds = {item for name, item in value if plain_name(name) == "type" and isinstance(item, str)}
             # A body is no call, whatever stands in it.
             calls = path != "" and not rows.marks_of_calls.isdisjoint(kinds.union(name for name, _ in value))
-            instructs = instructs or any(name == "role" and one in _INSTRUCTING for name, one in value)
+            instructs = instructs or any(name == "role" and item in _INSTRUCTING for name, item in value)
             for name, inner in value:
                 if name in rows.content or (calls and name in rows.content_of_calls and isinstance(inner, _Pairs)):
                     continue
@@ -180,11 +180,11 @@ def _ids_in(raw: bytes) -> Iterator[KeptId]:
                     yield from _ids_at_field(row, inner, below)
                 waiting.append((below, inner, instructs or plain_name(name) in _INSTRUCTIONS))
             if any(plain_name(kind) == "itemreference" for kind in kinds):
-                yield from (KeptId(one, "Item", f"{path}.id") for name, one in value if _is_id_field(name, one))
+                yield from (KeptId(item, "Item", f"{path}.id") for name, item in value if _is_id_field(name, item))
         elif isinstance(value, list):
             waiting += [(f"{path}[{place}]", inner, instructs) for place, inner in enumerate(value)]
         elif instructs and isinstance(value, str) and value.strip().lower().startswith(rows.instructions.begins):
-            texts = (one.strip() for one in value.split(rows.instructions.separator))
+            texts = (text.strip() for text in value.split(rows.instructions.separator))
             yield from (KeptId(text, rows.instructions.what, path) for text in texts if text)
 
 
@@ -195,16 +195,20 @@ class _Pairs(list[tuple[str, Any]]):
 def _ids_at_field(row: KeptIdField, value: Any, path: str) -> Iterator[KeptId]:
     if isinstance(value, _Pairs):
         if row.has_id:
-            yield from (KeptId(one, row.what, f"{path}.id", row.code) for name, one in value if _is_id_field(name, one))
+            yield from (
+                KeptId(item, row.what, f"{path}.id", row.code) for name, item in value if _is_id_field(name, item)
+            )
         for names in row.paths:
-            yield from (KeptId(one, row.what, f"{path}.{names}") for one in _texts_at(value, names.split(".")))
+            yield from (KeptId(text, row.what, f"{path}.{names}") for text in _texts_at(value, names.split(".")))
         return
-    for one in value if isinstance(value, list) else [value]:
-        if row.paths and isinstance(one, _Pairs):
-            yield from _ids_at_field(row, one, path)
-        if not _is_id(one) or row.only_id or one.startswith(row.public) or (row.address and not _names_kept(one, row)):
+    for item in value if isinstance(value, list) else [value]:
+        if row.paths and isinstance(item, _Pairs):
+            yield from _ids_at_field(row, item, path)
+        if not _is_id(item) or row.only_id or item.startswith(row.public):
             continue
-        yield KeptId(one, row.what, path, row.code)
+        if row.address and not _names_kept(item, row):
+            continue
+        yield KeptId(item, row.what, path, row.code)
 
 
 def _texts_at(value: Any, names: Sequence[str]) -> Iterator[str]:
@@ -305,7 +309,7 @@ class _WatchedReply:
             await self._keep(await run_by_size(len(lines), lambda: list(_ids_of_lines(lines, self._marks, self._row))))
 
     async def _keep(self, found: Iterable[str]) -> None:
-        new = [one for one in dict.fromkeys(found) if one not in self._seen]
+        new = [text for text in dict.fromkeys(found) if text not in self._seen]
         if new:
             self._seen.update(new)
             await self._ids.keep(self._tenant, new)
@@ -335,13 +339,13 @@ def _ids_of_body(body: bytes, row: KeptIdReply) -> Iterator[str]:
 
 def _ids_at(value: Any, paths: Iterable[str]) -> Iterator[str]:
     for path in paths:
-        found = [value]
+        values = [value]
         for name in path.split("."):
             if name == "*":
-                found = [inner for one in found if isinstance(one, list) for inner in one]
+                values = [inner for inner_value in values if isinstance(inner_value, list) for inner in inner_value]
             else:
-                found = [one[name] for one in found if isinstance(one, dict) and name in one]
-        yield from (one for one in found if isinstance(one, str) and 0 < len(one) <= _LONGEST_ID)
+                values = [item[name] for item in values if isinstance(item, dict) and name in item]
+        yield from (text for text in values if isinstance(text, str) and 0 < len(text) <= _LONGEST_ID)
 
 
 class _OpenedLater:

@@ -69,7 +69,7 @@ class ServerChoice:
         targets: list[Target] = []
         for target in placement.targets:
             chosen = self.order(target.provider, target.model, head)[: None if every else MOST_SERVERS_TRIED]
-            targets += [msgspec.structs.replace(target, provider=one) for one in chosen]
+            targets += [msgspec.structs.replace(target, provider=provider) for provider in chosen]
         placement = msgspec.structs.replace(placement, targets=tuple(targets))
         placement = self._health.ordered_placement(placement, self._watch)
         if self._facts is not None:

@@ -95,7 +95,7 @@ def read_challenge(headers: Mapping[str, str], body: bytes, provider: str) -> Ch
             raise _unreadable(provider, "what it asks to be paid is nested too deeply")
         return Challenge(
             version=read.x402_version,
-            offers=tuple(offer for place, one in enumerate(read.accepts) if (offer := _offer(one, place)) is not None),
+            offers=tuple(offer for place, row in enumerate(read.accepts) if (offer := _offer(row, place)) is not None),
             accepts=tuple(read.accepts),
             resource=read.resource if isinstance(read.resource, dict) else None,
             extensions=read.extensions or {},
@@ -165,7 +165,7 @@ def _depth(value: object, depth: int = 0) -> int:
     if depth > _MOST_DEPTH or not isinstance(value, dict | list):
         return depth
     inner = value.values() if isinstance(value, dict) else value
-    return max((_depth(one, depth + 1) for one in inner), default=depth)
+    return max((_depth(part, depth + 1) for part in inner), default=depth)
 
 
 def _unreadable(provider: str, why: str) -> PaymentRefused:

@@ -127,8 +127,8 @@ class Payments:
             headers = await _ended(asyncio.to_thread(self._sign, challenge, quote, entry))
         except BaseException as problem:
             # Its signature, where there is one, was sent to nobody.
-            for one in held:
-                await self._noted(one, "released", among=("reserved", "delivered"), note="not sent")
+            for payment in held:
+                await self._noted(payment, "released", among=("reserved", "delivered"), note="not sent")
             if isinstance(problem, DatabaseProblem):
                 raise _away() from problem
             raise
@@ -260,21 +260,23 @@ class Payments:
 
     async def _judged(self, reply: Reply, entry: LedgerEntry, secrets: tuple[str, ...]) -> LedgerEntry:
         """Note what the head of a reply says of its payment, without what of the payment it quotes."""
-        said = read_settlement(reply.headers)
-        words = printable(secrets_of(secrets).in_text(said.reason or read_objection(reply.headers)))
+        settlement = read_settlement(reply.headers)
+        words = printable(secrets_of(secrets).in_text(settlement.reason or read_objection(reply.headers)))
         note = ", ".join(part for part in ("" if reply.status < 300 else f"status {reply.status}", words) if part)
-        if said.success:
+        if settlement.success:
             return await self._noted(
                 entry,
                 "settled",
                 among=("delivered",),
                 proof="provider",
-                transaction=printable(said.transaction),
+                transaction=printable(settlement.transaction),
                 note=note,
             )
         state: PaymentState = "settling" if reply.status < 300 else "unknown"
         note = note or "answered without proof of the payment"
-        return await self._noted(entry, state, among=("delivered",), transaction=printable(said.transaction), note=note)
+        return await self._noted(
+            entry, state, among=("delivered",), transaction=printable(settlement.transaction), note=note
+        )
 
     async def _noted(
         self,
@@ -494,7 +496,7 @@ class CallPayments:
 
     def _note(self, entry: LedgerEntry, secrets: tuple[str, ...]) -> None:
         """Keep a payment, before its signature leaves and when more is known of it."""
-        self.made = [*(one for one in self.made if one.payment_id != entry.payment_id), entry]
+        self.made = [*(payment for payment in self.made if payment.payment_id != entry.payment_id), entry]
         self._purchases.add(entry.purchase)
         self.secrets = (*self.secrets, *secrets)
 
@@ -508,13 +510,13 @@ class CallPayments:
         """
         if entry.state != "settled":
             self._open = entry.payment_id
-        said = await refusal(reply, provider, entry.changed_at)
-        clean_error(said, secrets_of(self.secrets), now=entry.changed_at)
+        error = await refusal(reply, provider, entry.changed_at)
+        clean_error(error, secrets_of(self.secrets), now=entry.changed_at)
         if 400 <= reply.status < 500 and reply.status not in (*RETRYABLE_STATUSES, PAYMENT_REQUIRED):
-            return said
-        words = entry.note if reply.status == PAYMENT_REQUIRED else f"status {reply.status}: {said.message}"
+            return error
+        words = entry.note if reply.status == PAYMENT_REQUIRED else f"status {reply.status}: {error.message}"
         problem = unsettled(entry, words)
-        problem.__cause__ = said
+        problem.__cause__ = error
         return problem
 
     def final(self, problem: BardoError) -> BardoError:

@@ -151,5 +151,4 @@ def _extensions(challenge: Challenge, identifier: str) -> dict[str, Any]:
         return {}
     declared = challenge.extensions["payment-identifier"]
     info = declared.get("info")
-    own = {**(info if isinstance(info, dict) else {}), "id": identifier}
-    return {"payment-identifier": {**declared, "info": own}}
+    return {"payment-identifier": {**declared, "info": {**(info if isinstance(info, dict) else {}), "id": identifier}}}

@@ -107,9 +107,9 @@ class Affinity:
         if self._shared is None or not session:
             return
         told = [
-            (*place, one.tokens, one.messages, one.key, one.at)
-            for place, one in self.warm.places(session).items()
-            if one.answered
+            (*place, prefix.tokens, prefix.messages, prefix.key, prefix.at)
+            for place, prefix in self.warm.places(session).items()
+            if prefix.answered
         ]
         await self._shared.put(_LAYER, session, msgspec.msgpack.encode(told))
 
@@ -122,28 +122,28 @@ class Affinity:
     ) -> tuple[TargetFacts, ...]:
         """Return targets with how many tokens of a session's prompt each probably has cached."""
         prefix = self._prefixes.read(request)
-        found = self._expected(session, request, prefix, targets)
-        if any(map(_TOKENS, found)):
+        prefixes = self._expected(session, request, prefix, targets)
+        if any(map(_TOKENS, prefixes)):
             targets = tuple(
                 [
-                    msgspec.structs.replace(target, warm_tokens=one.tokens) if one.tokens else target
-                    for target, one in zip(targets, found, strict=True)
+                    msgspec.structs.replace(target, warm_tokens=prefix_of.tokens) if prefix_of.tokens else target
+                    for target, prefix_of in zip(targets, prefixes, strict=True)
                 ]
             )
-        self._latest = _LatestCall(session, request, prefix, targets, found)
+        self._latest = _LatestCall(session, request, prefix, targets, prefixes)
         return targets
 
     def look(self, effect: FindServerStates) -> Servers:
         """Return the facts about the targets of a call."""
         latest, targets, self._latest = self._latest, effect.targets, _NO_CALL
         if latest.request is effect.request and latest.targets is targets and latest.session == effect.session:
-            prefix, found = latest.prefix, latest.expected
+            prefix, expected_there = latest.prefix, latest.expected
         else:
             # Another call came between, or a layer changed the request or its targets.
             prefix = self._prefixes.read(effect.request)
-            found = self._expected(effect.session, effect.request, prefix, targets)
+            expected_there = self._expected(effect.session, effect.request, prefix, targets)
         now = self._clock()
-        return Servers(tuple(map(self._state, targets, found, repeat(now))), prefix)
+        return Servers(tuple(map(self._state, targets, expected_there, repeat(now))), prefix)
 
     def _expected(
         self, session: str, request: Request, prefix: PromptPrefix, targets: Sequence[TargetFacts]
@@ -151,8 +151,8 @@ class Affinity:
         """Return what each target probably has cached of a session's prompt."""
         now, messages, expected = self._clock(), len(request.messages), self.warm.expected
         return [
-            expected(_target_name(one), session, prefix, now, messages=messages, kind=(one.provider, one.model))
-            for one in targets
+            expected(_target_name(place), session, prefix, now, messages=messages, kind=(place.provider, place.model))
+            for place in targets
         ]
 
     def _state(self, target: TargetFacts, found: ExpectedTokens, now: float) -> ServerState:
@@ -219,8 +219,8 @@ class Affinity:
         if not places:
             return {}
         prefix, now, messages = self._prefixes.read(request), self._clock(), len(request.messages)
-        providers, size = {one.id: one for one in directory.providers}, max(1, estimate_request(request))
-        found: dict[tuple[str, str], float] = {}
+        providers, size = {provider.id: provider for provider in directory.providers}, max(1, estimate_request(request))
+        discounts: dict[tuple[str, str], float] = {}
         for place in places:
             kind = self._kinds.get(place, place)
             provider = providers.get(kind[0])
@@ -230,8 +230,8 @@ class Affinity:
                 expected = self.warm.expected(place, session, prefix, now, messages=messages, kind=kind)
                 share = min(1.0, expected.tokens / size)
                 amount = share * saved / _NANOS * _INPUT_SHARE / self._turns_ahead
-                found[kind] = max(amount, found.get(kind, 0.0))
-        return found
+                discounts[kind] = max(amount, discounts.get(kind, 0.0))
+        return discounts
 
     def warm_seconds(self, provider: str, model: str) -> float:
         """Return for how long a conversation keeps its key: until half of its prompt is gone, but a minute to four hours."""

@@ -57,7 +57,7 @@ class LayerPlan(msgspec.Struct, frozen=True):
 
     def of_every_operation(self) -> LayerPlan:
         """Return the plan without the layers that are about replies."""
-        before, after = (tuple([one for one in group if _works_on_all(one)]) for group in (self.before, self.after))
+        before, after = (tuple([part for part in group if _works_on_all(part)]) for group in (self.before, self.after))
         names = tuple([layer.name for layer in (*before, *after)])
         return LayerPlan(self.profile, before, after, False, self.masking.intersection(names), names)
 
@@ -166,9 +166,9 @@ class CallLayers:
 
     def take(self, layer: str, passed: Passed) -> None:
         """Keep what a layer leaves for the layers behind it and for the reply."""
-        found, part = passed.found, passed.reply
-        if found is not None:
-            self.found = {**self.found, layer: found}
+        result, part = passed.found, passed.reply
+        if result is not None:
+            self.found = {**self.found, layer: result}
         if self.plan.masking and layer in self.plan.masking:
             self.masked = True
         if part is None:
@@ -288,8 +288,8 @@ class CallLayers:
     @property
     def cache_header(self) -> str:
         """What the header `X-Bardo-Cache` says; empty where there was no cache."""
-        found = self.found.get(CACHE)
-        return "" if found is None else str(found.header)
+        result = self.found.get(CACHE)
+        return "" if result is None else str(result.header)
 
     def fields(self) -> dict[str, Any]:
         """Return the receipts as they are shown and logged."""

@@ -80,10 +80,10 @@ class Effects:
 
     def begin(self, effect: Effect, *, dry: bool = False, call: EndedCall | None = None) -> Any:
         """Return the result of an effect as `perform` does, or a coroutine of it where it has to be waited for. Raises EffectFailed."""
-        found = self._performers.get(type(effect))
-        if found is None:
+        performer = self._performers.get(type(effect))
+        if performer is None:
             raise EffectFailed(f"nobody performs {type(effect).__name__}")
-        perform, writes, of_call, at_once, in_dry = found
+        perform, writes, of_call, at_once, in_dry = performer
         if dry and writes:
             return None
         if dry and in_dry is not None:

@@ -75,10 +75,10 @@ class ProviderEmbeddings:
     async def _by_provider(self, texts: Sequence[str]) -> TextVectors:
         # Texts of nothing are refused by providers.
         wanted = [text for text in dict.fromkeys(texts) if text.strip()]
-        kept = {text: self._kept[text] for text in wanted if text in self._kept}
+        stored = {text: self._kept[text] for text in wanted if text in self._kept}
         # Where the model behind the name is another one now, what was kept is of no use.
-        for known in (kept, {}) if kept else ({},):
-            made: dict[str, array[float]] = {**known}
+        for vectors in (stored, {}) if stored else ({},):
+            made: dict[str, array[float]] = {**vectors}
             missing = [text for text in wanted if text not in made]
             for begin in range(0, len(missing), _AT_ONCE):
                 asked = missing[begin : begin + _AT_ONCE]
@@ -111,10 +111,10 @@ class ProviderEmbeddings:
         )
         request = EmbedRequest(model=self._model, inputs=tuple(texts), options=options)
         answer = await self._host.embed(request)
-        found = [floats_of(vector) for vector in answer.vectors]
-        if sum(map(len, found)) <= _NUMBERS_AT_ONCE:
-            return [_of_length_one(vector) for vector in found]
-        return await asyncio.to_thread(lambda: [_of_length_one(vector) for vector in found])
+        vectors = [floats_of(vector) for vector in answer.vectors]
+        if sum(map(len, vectors)) <= _NUMBERS_AT_ONCE:
+            return [_of_length_one(vector) for vector in vectors]
+        return await asyncio.to_thread(lambda: [_of_length_one(vector) for vector in vectors])
 
 
 def _of_length_one(vector: Sequence[float]) -> array[float]:

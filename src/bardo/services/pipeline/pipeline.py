@@ -150,16 +150,16 @@ class LayerChoice:
         if self._for_clients:
             own = asked if asked is not None and options.pipeline_by_operator else configured
             self._check_allowed(asked, options.layers, own, client_key)
-        kept = () if asked is None or asked == configured else self._locked_in(configured)
+        locked = () if asked is None or asked == configured else self._locked_in(configured)
         profile = configured if asked is None else asked
         if options.intent is not None and self._settings.locked:
             # Without its subsystem, which the call names, it would have another profile.
             plain = msgspec.structs.replace(request, options=msgspec.structs.replace(options, intent=None))
             own, _ = self._configured(plain, client_key)
-            kept = tuple(dict.fromkeys((*kept, *(() if own == profile else self._locked_in(own)))))
-        if (not profile or profile == OFF) and not options.layers and not kept:
+            locked = tuple(dict.fromkeys((*locked, *(() if own == profile else self._locked_in(own)))))
+        if (not profile or profile == OFF) and not options.layers and not locked:
             return None
-        key = profile or OFF, options.layers, kept
+        key = profile or OFF, options.layers, locked
         made = self._plans.get(key)
         plan, lost = await asyncio.to_thread(self._plan, *key) if made is None else made
         return LayerSelection(plan, workload, lost) if plan.before or plan.after else None
@@ -197,9 +197,9 @@ class LayerChoice:
             self._layers_of(asked)
             raise _not_allowed(f"the pipeline {asked!r}", sorted(allowed - {OFF}), "bardo.pipeline")
         profiles = [name for name in (configured, *allowed) if name]
-        known = {layer for name in profiles for layer in self._layers_of(name)}
+        layers = {layer for name in profiles for layer in self._layers_of(name)}
         for name, on in switched:
-            if on and name not in known and (name in layer_rows() or name in own_layer_points()):
+            if on and name not in layers and (name in layer_rows() or name in own_layer_points()):
                 raise _not_allowed(f"the layer {name!r}", sorted(allowed - {OFF}), f"bardo.layers.{name}")
 
     def _locked_in(self, profile: str) -> tuple[str, ...]:
@@ -329,7 +329,7 @@ class TargetReader:
         """Return the facts about targets at a Unix time, in their order."""
         host, troubled = self._host, self._host.health.store.troubled
         watched = host.watch() if troubled else 0.0
-        found = []
+        target_facts = []
         for target in targets:
             provider = target.provider
             facts, price = host.facts.of(target), host.prices.price(provider, target.model, now)
@@ -340,8 +340,8 @@ class TargetReader:
                 if len(self._cached) >= _MOST_KEPT:
                     self._cached.clear()
                 told = self._cached[place] = _CachedFacts(facts, price, down, _facts(target, facts, price, down=down))
-            found.append(told.facts)
-        return tuple(found)
+            target_facts.append(told.facts)
+        return tuple(target_facts)
 
 
 def _facts(target: Target, facts: PlanningFacts, price: Price | None, *, down: bool) -> TargetFacts:
@@ -489,9 +489,9 @@ class Pipeline:
         """
         if call.lost:
             request = msgspec.structs.replace(request, degraded=(*request.degraded, *call.lost))
-        kept = self._parts.affinity
-        if kept and kept[0].shares and call.plan.has("affinity"):
-            await kept[0].recall(call.session)
+        affinity = self._parts.affinity
+        if affinity and affinity[0].shares and call.plan.has("affinity"):
+            await affinity[0].recall(call.session)
         if call.plan.before:
             request = await self._run_before(call, request, answer)
         call.sent = request
@@ -519,13 +519,13 @@ class Pipeline:
             return request, targets
         now = self._clock()
         told = self._targets.facts(targets, now)
-        kept = self._parts.affinity
-        if kept and call.plan.reads_session:
-            told = kept[0].with_warm_tokens(call.session, request, told)
-        known = call.facts if call.facts_model == request.model else None
-        if known is None:
-            known = self._facts(call, request)
-        facts = msgspec.structs.replace(known, now=now, targets=told, routed=request, found=call.found)
+        affinity = self._parts.affinity
+        if affinity and call.plan.reads_session:
+            told = affinity[0].with_warm_tokens(call.session, request, told)
+        facts_before = call.facts if call.facts_model == request.model else None
+        if facts_before is None:
+            facts_before = self._facts(call, request)
+        facts = msgspec.structs.replace(facts_before, now=now, targets=told, routed=request, found=call.found)
         for layer in call.plan.after:
             request, order = await self._run(call, layer, request, facts, None)
             if order is not None:
@@ -576,8 +576,7 @@ class Pipeline:
                 message = f"the request takes more than {seconds:g} s of work, and nothing is sent before {layer.name} is done with it"
                 hint = "send it in parts; whoever runs bardo can raise max_work_seconds under [inference.pipeline]"
                 raise TooLarge(message, hint=hint) from problem
-            lost = left_out(layer.name, seconds)
-            return msgspec.structs.replace(request, degraded=(*request.degraded, lost)), None
+            return msgspec.structs.replace(request, degraded=(*request.degraded, left_out(layer.name, seconds))), None
         except Exception as problem:
             cause = (problem.__cause__ or problem) if isinstance(problem, EffectFailed) else problem
             lost, did = skipped(layer.name, cause), "failed and was passed over"

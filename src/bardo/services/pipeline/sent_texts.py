@@ -38,7 +38,7 @@ async def run_on_inputs(
 
     Raises BardoError where it must not be sent: so for tokens, which cannot be searched.
     """
-    if call.masks and any(isinstance(one, tuple) for one in request.inputs):
+    if call.masks and any(isinstance(text, tuple) for text in request.inputs):
         raise InvalidRequest(
             "tokens cannot be searched for personal data, and are not sent",
             hint="send the texts themselves",
@@ -46,28 +46,28 @@ async def run_on_inputs(
         )
     before = Request(
         model=request.model,
-        messages=tuple([Message("user", _blocks(one)) for one in request.inputs]),
+        messages=tuple([Message("user", _blocks(text)) for text in request.inputs]),
         operation="embed",
         dialect=request.dialect,
         extra=request.extra,
         options=request.options,
     )
     after = await run_on_request(pipeline, call, before, targets)
-    count = sum(not isinstance(one, str) for one in request.inputs)
+    count = sum(not isinstance(text, str) for text in request.inputs)
     why = "personal data is looked for in their texts only: pictures and tokens are sent as they are"
     lost = (*after.degraded, *((Degradation("pipeline.inputs", asked=count, why=why),) if count else ()))
     if after.messages == before.messages and after.extra == before.extra:
         return request, lost
     if len(after.messages) != len(before.messages):
         raise InternalError("a layer changed how many inputs there are, and nothing is sent")
-    if any(isinstance(one, NativeInput) for one in request.inputs):
+    if any(isinstance(text, NativeInput) for text in request.inputs):
         raise InvalidRequest(
             "personal data cannot be masked in or beside an input that is no text, and nothing is sent",
             hint="send the texts alone",
             param="input",
         )
     pairs = zip(after.messages, request.inputs, strict=True)
-    inputs = tuple([message.text if isinstance(one, str) else one for message, one in pairs])
+    inputs = tuple([message.text if isinstance(text, str) else text for message, text in pairs])
     return msgspec.structs.replace(request, inputs=inputs, extra=after.extra, body=None), lost
 
 

@@ -51,8 +51,8 @@ class SharedSessions:
     async def find(self, layer: str, session: str) -> bytes | None:
         """Return what a layer kept for a session, or None if nothing is kept, or the store does not answer."""
         key = _key(layer, session)
-        found = await self._store.find(_OWN_SHARE, [key], now=self._clock())
-        return None if found is None else found.get(key)
+        states = await self._store.find(_OWN_SHARE, [key], now=self._clock())
+        return None if states is None else states.get(key)
 
     async def put(self, layer: str, session: str, value: bytes) -> None:
         """Keep a value in place of the one before."""
@@ -88,8 +88,8 @@ class SessionMemory:
 
     async def recall(self, effect: LoadForSession) -> bytes | None:
         """Return what a layer kept for a session, or None if nothing is kept."""
-        if self._shared is not None and (found := await self._shared.find(effect.layer, effect.session)) is not None:
-            return found
+        if self._shared is not None and (state := await self._shared.find(effect.layer, effect.session)) is not None:
+            return state
         key = (effect.layer, effect.session)
         held = self._held.get(key)
         if held is None:

@@ -75,42 +75,42 @@ class ToolMemory:
 
     async def vectors(self, effect: FindToolVectors) -> Mapping[bytes, ToolVectors]:
         """Return the vectors that are there."""
-        found = {digest: self._vectors.get(digest) for digest in effect.digests}
-        return {digest: one for digest, one in found.items() if one is not None}
+        vectors = {digest: self._vectors.get(digest) for digest in effect.digests}
+        return {digest: vector for digest, vector in vectors.items() if vector is not None}
 
     async def keep_vectors(self, effect: StoreToolVectors) -> None:
         """Keep vectors. Those that were not asked for for longest go first where there are too many."""
-        for digest, one in effect.vectors.items():
-            self._vectors.put(digest, one)
+        for digest, vector in effect.vectors.items():
+            self._vectors.put(digest, vector)
 
     async def uses(self, effect: FindToolUses) -> Mapping[str, ToolUses]:
         """Return the uses of tools that are known, measured with this embedding."""
-        known = self._uses.get(effect.tenant)
-        if known is None:
+        tools = self._uses.get(effect.tenant)
+        if tools is None:
             return {}
-        found = {name: known.get(name) for name in effect.names}
+        uses = {name: tools.get(name) for name in effect.names}
         return {
-            name: one.uses for name, one in found.items() if one is not None and one.fingerprint == effect.fingerprint
+            name: use.uses for name, use in uses.items() if use is not None and use.fingerprint == effect.fingerprint
         }
 
     async def note_use(self, effect: RecordToolUse) -> None:
         """Add a text to the uses of tools."""
-        known = self._uses.get(effect.tenant)
-        if known is None:
-            known = _RecentMapping(self._bounds.tools_of_tenant)
-            self._uses.put(effect.tenant, known)
+        uses = self._uses.get(effect.tenant)
+        if uses is None:
+            uses = _RecentMapping(self._bounds.tools_of_tenant)
+            self._uses.put(effect.tenant, uses)
         for name in effect.names:
-            before = known.get(name)
+            before = uses.get(name)
             if before is None or before.fingerprint != effect.fingerprint:
-                known.put(name, _Uses(effect.fingerprint, first_use(effect.vector)))
+                uses.put(name, _Uses(effect.fingerprint, first_use(effect.vector)))
             else:
-                known.put(name, _Uses(effect.fingerprint, with_use(before.uses, effect.vector)))
+                uses.put(name, _Uses(effect.fingerprint, with_use(before.uses, effect.vector)))
 
     async def turns(self, effect: FindToolTurns) -> Mapping[str, tuple[Message, ...]]:
         """Return the turns behind calls that are still kept."""
         names = {f"{_TURNS}{call}": call for call in effect.ids}
-        found = await self._store.find(effect.tenant, list(names), now=self._clock()) or {}
-        return {names[key]: msgspec.msgpack.decode(value, type=tuple[Message, ...]) for key, value in found.items()}
+        values = await self._store.find(effect.tenant, list(names), now=self._clock()) or {}
+        return {names[key]: msgspec.msgpack.decode(value, type=tuple[Message, ...]) for key, value in values.items()}
 
     async def keep_turns(self, effect: StoreTurns) -> None:
         """Keep the turns behind calls. The oldest go first where there is too much."""
@@ -131,10 +131,10 @@ class _RecentMapping(Generic[Key, Value]):
         self._held: OrderedDict[Key, Value] = OrderedDict()
 
     def get(self, key: Key) -> Value | None:
-        found = self._held.get(key)
-        if found is not None:
+        value = self._held.get(key)
+        if value is not None:
             self._held.move_to_end(key)
-        return found
+        return value
 
     def put(self, key: Key, value: Value) -> None:
         self._held[key] = value
@@ -162,7 +162,7 @@ def with_use(uses: ToolUses, vector: Sequence[float]) -> ToolUses:
 
 def _with_purpose(centroids: tuple[UseCentroid, ...], vector: Sequence[float]) -> tuple[UseCentroid, ...]:
     """Return the purposes with one more vector: it moves the nearest one, or is one of its own where none is near and there is room."""
-    near = [dot(vector, one.vector) / CENTROID_LENGTH for one in centroids]
+    near = [dot(vector, centroid.vector) / CENTROID_LENGTH for centroid in centroids]
     best = max(near, default=-1.0)
     if best < _SAME_PURPOSE and len(centroids) < _MOST_PURPOSES:
         return (*centroids, _centroid(vector, 1))

@@ -138,16 +138,16 @@ class CallMeters:
             now = self._clock()
             since, counted = self._since, list(self._sets.values())
             seconds = list(
-                self._points(((one.labels, one.seconds) for one in counted), names.DURATION_BOUNDARIES, since, now)
+                self._points(((row.labels, row.seconds) for row in counted), names.DURATION_BOUNDARIES, since, now)
             )
             tokens = list(self._points(_by_type(counted), names.TOKEN_BOUNDARIES, since, now))
             if self._delta:
                 self._sets, self._since = {}, now
-        found = [
+        points = [
             self._metric(names.DURATION, "s", seconds),
             *([self._metric(names.TOKEN_USAGE, "{token}", tokens)] if tokens else ()),
         ]
-        return self._data(found) if counted else None
+        return self._data(points) if counted else None
 
     def _new_set(self, key: tuple[str, ...]) -> _LabelCounts:
         labels: Mapping[str, Any] = OVERFLOW
@@ -155,12 +155,12 @@ class CallMeters:
             key = ()
         else:
             labels = _labels(*key)
-        found = self._sets.get(key)
-        if found is None:
+        row = self._sets.get(key)
+        if row is None:
             tokens = names.TOKEN_BOUNDARIES
-            found = _LabelCounts(labels, Histogram(names.DURATION_BOUNDARIES), Histogram(tokens), Histogram(tokens))
-            self._sets[key] = found
-        return found
+            row = _LabelCounts(labels, Histogram(names.DURATION_BOUNDARIES), Histogram(tokens), Histogram(tokens))
+            self._sets[key] = row
+        return row
 
     def _export_often(self) -> None:
         while not self._closed.wait(_interval_seconds()):
@@ -182,18 +182,18 @@ class CallMeters:
         since: int,
         now: int,
     ) -> Iterator[Any]:
-        for labels, one in histograms:
-            if one.number:
+        for labels, histogram in histograms:
+            if histogram.number:
                 yield self._sdk.HistogramDataPoint(
                     attributes=labels,
                     start_time_unix_nano=since,
                     time_unix_nano=now,
-                    count=one.number,
-                    sum=one.total,
-                    bucket_counts=tuple(one.counts),
+                    count=histogram.number,
+                    sum=histogram.total,
+                    bucket_counts=tuple(histogram.counts),
                     explicit_bounds=boundaries,
-                    min=one.least,
-                    max=one.most,
+                    min=histogram.least,
+                    max=histogram.most,
                 )
 
     def _metric(self, name: str, unit: str, points: Sequence[Any]) -> Any:
@@ -207,20 +207,20 @@ class CallMeters:
 
 
 def _by_type(counted: Sequence[_LabelCounts]) -> Iterator[tuple[Mapping[str, Any], Histogram]]:
-    for one in counted:
-        yield {**one.labels, names.TOKEN_TYPE: "input"}, one.input
-        yield {**one.labels, names.TOKEN_TYPE: "output"}, one.output
+    for counts in counted:
+        yield {**counts.labels, names.TOKEN_TYPE: "input"}, counts.input
+        yield {**counts.labels, names.TOKEN_TYPE: "output"}, counts.output
 
 
 def _labels(operation: str, provider: str, asked: str, model: str, error: str) -> dict[str, str]:
-    found = {
+    labels = {
         names.OPERATION: names.OPERATIONS.get(operation, operation),
         names.PROVIDER: telemetry_names().get(provider, provider),
         names.REQUEST_MODEL: asked,
         names.RESPONSE_MODEL: model,
         names.ERROR_TYPE: error,
     }
-    return {name: value for name, value in found.items() if value}
+    return {name: value for name, value in labels.items() if value}
 
 
 def _interval_seconds() -> float:

@@ -57,8 +57,8 @@ class CallDetails:
             self._asked |= {} if request.dimensions is None else {names.DIMENSIONS: request.dimensions}
         elif request is not None:
             sampling = request.sampling
-            kept = request.kept_as
-            found = {
+            stored = request.kept_as
+            fields = {
                 names.MAX_TOKENS: request.max_output_tokens,
                 names.CHOICES: request.choices if request.choices != 1 else None,
                 names.TEMPERATURE: sampling.temperature,
@@ -67,12 +67,12 @@ class CallDetails:
                 names.FREQUENCY_PENALTY: sampling.frequency_penalty,
                 names.PRESENCE_PENALTY: sampling.presence_penalty,
                 names.SEED: sampling.seed,
-                names.STOP: [one[:_LONGEST] for one in sampling.stop[:_MOST_STOPS]] or None,
-                names.CONVERSATION_ID: ("" if kept is None else kept.conversation)
+                names.STOP: [stop[:_LONGEST] for stop in sampling.stop[:_MOST_STOPS]] or None,
+                names.CONVERSATION_ID: ("" if stored is None else stored.conversation)
                 or session_name(request)[:_LONGEST]
                 or None,
             }
-            self._asked = {name: value for name, value in found.items() if value is not None}
+            self._asked = {name: value for name, value in fields.items() if value is not None}
             self._kept_id = "" if request.kept_as is None else request.kept_as.id
         self._servers: list[dict[str, Any]] = []
         self._answer: dict[str, Any] = {}
@@ -84,19 +84,19 @@ class CallDetails:
             port = parts.port or _PORTS.get(parts.scheme)
         except ValueError:
             port = None
-        found = {names.SERVER_ADDRESS: parts.hostname, names.SERVER_PORT: port}
-        self._servers.append({name: value for name, value in found.items() if value is not None})
+        server = {names.SERVER_ADDRESS: parts.hostname, names.SERVER_PORT: port}
+        self._servers.append({name: value for name, value in server.items() if value is not None})
 
     def answered(self, response: Response) -> None:
         """Note the id of the reply as its client has it, and the model as the reply names it."""
-        found = {names.RESPONSE_ID: self._kept_id or response.id, names.RESPONSE_MODEL: response.model}
-        self._answer = {name: value[:_LONGEST] for name, value in found.items() if value}
+        fields = {names.RESPONSE_ID: self._kept_id or response.id, names.RESPONSE_MODEL: response.model}
+        self._answer = {name: value[:_LONGEST] for name, value in fields.items() if value}
 
     def counted(self, result: Embeddings | TokenCount | CompactedConversation) -> None:
         """Note what was made in one piece: the model as its reply names it, and how many numbers a vector has."""
         size = result.dimensions if isinstance(result, Embeddings) else 0
-        found = {names.RESPONSE_MODEL: result.model[:_LONGEST], names.DIMENSIONS: size}
-        self._answer = {name: value for name, value in found.items() if value}
+        fields = {names.RESPONSE_MODEL: result.model[:_LONGEST], names.DIMENSIONS: size}
+        self._answer = {name: value for name, value in fields.items() if value}
 
     def attributes(self) -> dict[str, Any]:
         """Return the attributes of the call: its server is the last one that was asked."""
@@ -250,12 +250,12 @@ class CallMetrics:
         return self._client.generate_latest(registry), self._client.CONTENT_TYPE_LATEST
 
     def _pair(self, provider: str, model: str) -> _PairMetrics:
-        found = self._pairs.get((provider, model))
-        if found is None:
+        metrics = self._pairs.get((provider, model))
+        if metrics is None:
             if len(self._pairs) >= MOST_PAIRS:
                 return self._pairs.setdefault((OTHER, OTHER), self._make_metrics(OTHER, OTHER))
-            found = self._pairs[provider, model] = self._make_metrics(provider, model)
-        return found
+            metrics = self._pairs[provider, model] = self._make_metrics(provider, model)
+        return metrics
 
     def _make_metrics(self, provider: str, model: str) -> _PairMetrics:
         return _PairMetrics(self, provider, model)
@@ -278,10 +278,10 @@ class _PairMetrics:
 
     def ended(self, operation: str, outcome: str, error: str) -> Any:
         """Return the counter of calls that ended in one way: operations, outcomes and classes of errors are bardo's own, and few."""
-        found = self._ended.get((operation, outcome, error))
-        if found is None:
-            found = self._ended[operation, outcome, error] = self._calls.labels(*self._who, operation, outcome, error)
-        return found
+        counter = self._ended.get((operation, outcome, error))
+        if counter is None:
+            counter = self._ended[operation, outcome, error] = self._calls.labels(*self._who, operation, outcome, error)
+        return counter
 
 
 def _package() -> Any:
@@ -313,24 +313,24 @@ class TraceContext(NamedTuple):
     def headers(self) -> dict[str, str]:
         """Return the headers by which a provider's spans become children of this one."""
         flags = _SAMPLED if self.sampled else 0
-        found = {TRACEPARENT: f"00-{self.trace_id:032x}-{self.span_id:016x}-{flags:02x}"}
-        return found | {TRACESTATE: self.state} if self.state else found
+        headers = {TRACEPARENT: f"00-{self.trace_id:032x}-{self.span_id:016x}-{flags:02x}"}
+        return headers | {TRACESTATE: self.state} if self.state else headers
 
 
 def begin_trace(traceparent: str = "", tracestate: str = "") -> TraceContext:
     """Return the context of a new span: a child of the client's where its header is sound, else the root of a trace of its own."""
-    found = _FORM.fullmatch(traceparent.strip())
+    match = _FORM.fullmatch(traceparent.strip())
     span = CHANCE.getrandbits(64) or 1
     if (
-        found is None
-        or found[1] == "ff"
-        or (found[1] == "00" and found[5])
-        or not int(found[2], 16)
-        or not int(found[3], 16)
+        match is None
+        or match[1] == "ff"
+        or (match[1] == "00" and match[5])
+        or not int(match[2], 16)
+        or not int(match[3], 16)
     ):
         return TraceContext(CHANCE.getrandbits(128) or 1, span)
     state = tracestate if len(tracestate) <= _LONGEST_STATE else ""
-    return TraceContext(int(found[2], 16), span, int(found[3], 16), bool(int(found[4], 16) & _SAMPLED), state)
+    return TraceContext(int(match[2], 16), span, int(match[3], 16), bool(int(match[4], 16) & _SAMPLED), state)
 
 
 _NANOS = 1_000_000_000
@@ -367,23 +367,23 @@ class SpanWriter:
         own = self._span_context(context.trace_id, context.span_id, context)
         parent = self._span_context(context.trace_id, context.parent, context, remote=True) if context.parent else None
         began, ended = _nanos(row.started_at), _nanos(row.started_at + row.seconds)
-        for place, one in enumerate(row.attempt_records):
+        for place, attempt in enumerate(row.attempt_records):
             child = self._span_context(context.trace_id, CHANCE.getrandbits(64) or 1, context)
-            start = began + _nanos(one.started)
-            end = min(ended, start + _nanos(one.seconds or 0.0))
-            status = self._status(one.error or None)
-            found = {
+            start = began + _nanos(attempt.started)
+            end = min(ended, start + _nanos(attempt.seconds or 0.0))
+            status = self._status(attempt.error or None)
+            fields = {
                 names.OPERATION: names.OPERATIONS.get(row.operation, row.operation),
                 names.REQUEST_STREAM: row.streamed,
-                names.PROVIDER: telemetry_names().get(one.provider, one.provider),
-                names.REQUEST_MODEL: one.model,
-                names.WHY: one.cause,
+                names.PROVIDER: telemetry_names().get(attempt.provider, attempt.provider),
+                names.REQUEST_MODEL: attempt.model,
+                names.WHY: attempt.cause,
                 names.ATTEMPTS: place + 1,
-                names.STATUS_CODE: one.status,
-                names.ERROR_TYPE: one.error or None,
+                names.STATUS_CODE: attempt.status,
+                names.ERROR_TYPE: attempt.error or None,
             }
-            told = {name: value for name, value in found.items() if value is not None} | details.server(place)
-            self._export(_name(row.operation, one.model), child, own, told, start, end, status)
+            told = {name: value for name, value in fields.items() if value is not None} | details.server(place)
+            self._export(_name(row.operation, attempt.model), child, own, told, start, end, status)
         status = self._status(None if row.outcome == "ok" else row.error_class or row.outcome)
         kind = self._trace.SpanKind.CLIENT
         self._export(_name(row.operation, row.model), own, parent, attributes, began, ended, status, kind)
@@ -431,7 +431,7 @@ class SpanWriter:
 
 def _attributes(row: LogRow) -> dict[str, Any]:
     """Return the attributes of a call, without those that are not known."""
-    found = {
+    attributes = {
         names.OPERATION: names.OPERATIONS.get(row.operation, row.operation),
         names.PROVIDER: telemetry_names().get(row.provider, row.provider),
         names.REQUEST_MODEL: row.model_asked,
@@ -450,14 +450,14 @@ def _attributes(row: LogRow) -> dict[str, Any]:
         names.COST_USD: row.cost_usd,
         names.ATTEMPTS: row.attempts,
         names.VERDICT: row.reasoning_verdict,
-        names.DEGRADED: [str(one.get("what", "")) for one in row.degraded] or None,
+        names.DEGRADED: [str(loss.get("what", "")) for loss in row.degraded] or None,
         names.KEY_ID: row.key_id,
         names.SUBSYSTEM: row.subsystem,
         names.AGENT: row.agent,
         names.REPOSITORY: row.repository,
         names.CACHE: row.cache,
     }
-    return {name: value for name, value in found.items() if value is not None and value != ""}
+    return {name: value for name, value in attributes.items() if value is not None and value != ""}
 
 
 def _name(operation: str, model: str) -> str:
@@ -528,8 +528,8 @@ class Telemetry:
 
     def details(self, request_id: str) -> CallDetails | None:
         """Return what takes the details of a call that is under way, or None if its span is not wanted."""
-        found = self._open.get(request_id)
-        return None if found is None else found[1]
+        trace = self._open.get(request_id)
+        return None if trace is None else trace[1]
 
     def close(self) -> None:
         """Export what waits. Blocks, at most for the time that the exporter gives itself."""
@@ -568,7 +568,7 @@ def hide_address(otlp: str) -> None:
     for name in EXPORTER_LOGGERS:
         logger = logging.getLogger(name)
         # Of an earlier configuration: a collector is said once a minute however often it was configured.
-        for before in [one for one in logger.filters if isinstance(one, SeldomFilter)]:
+        for before in [other for other in logger.filters if isinstance(other, SeldomFilter)]:
             logger.removeFilter(before)
         logger.addFilter(hidden)
         logger.addFilter(seldom)

@@ -49,7 +49,7 @@ class AnthropicBatches(BatchServer):
         if self.refused:
             raise Refusal("bad_value", self.refused)
         seen: set[str] = set()
-        items = [self._item(index, fields(one), seen) for index, one in enumerate(entries)]
+        items = [self._item(index, fields(entry), seen) for index, entry in enumerate(entries)]
         return _json(self._encode_job(self.add("msgbatch_", items, {}, incoming), incoming))
 
     def _item(self, index: int, one: Fields, seen: set[str]) -> Item:
@@ -167,8 +167,10 @@ class GeminiBatches(BatchServer):
         if self.refused:
             raise Refusal("bad_value", self.refused)
         items = [
-            Item(text(at(one, "metadata.key")), f"/v1beta/{model}:generateContent", fields(fields(one).get("request")))
-            for one in entries
+            Item(
+                text(at(item, "metadata.key")), f"/v1beta/{model}:generateContent", fields(fields(item).get("request"))
+            )
+            for item in entries
         ]
         if any(not item.body.get("contents") for item in items):
             raise Refusal("bad_value", "* GenerateContentRequest.contents: contents is not specified")
@@ -237,9 +239,9 @@ class MistralBatches(FileServer):
     purposes: ClassVar[tuple[str, ...]] = ("batch", "fine-tune", "ocr")
 
     def answer(self, incoming: Incoming, path: str) -> Reply | None:
-        found = self.file_answer(incoming, path)
-        if found is not None:
-            return found
+        reply = self.file_answer(incoming, path)
+        if reply is not None:
+            return reply
         if path != "/batch/jobs" and not path.startswith("/batch/jobs/"):
             return None
         name, _, below = path.removeprefix("/batch/jobs").strip("/").partition("/")

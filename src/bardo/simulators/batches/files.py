@@ -120,8 +120,8 @@ class BatchServer(ABC):
 
     def results(self, job: Job) -> list[Item]:
         """Return the items with their results, in the order in which the API returns them."""
-        kept = [item for index, item in enumerate(job.items) if index not in self.lost]
-        return kept if self.in_order else kept[::-1]
+        remaining = [item for index, item in enumerate(job.items) if index not in self.lost]
+        return remaining if self.in_order else remaining[::-1]
 
 
 def read_form(incoming: Incoming) -> tuple[dict[str, str], str, bytes]:
@@ -221,9 +221,9 @@ class OpenAIBatches(FileServer):
     item_url: ClassVar[str] = "/v1"
 
     def answer(self, incoming: Incoming, path: str) -> Reply | None:
-        found = self.file_answer(incoming, path)
-        if found is not None:
-            return found
+        reply = self.file_answer(incoming, path)
+        if reply is not None:
+            return reply
         if path != "/batches" and not path.startswith("/batches/"):
             return None
         name, _, below = path.removeprefix("/batches").strip("/").partition("/")
@@ -364,11 +364,11 @@ class GroqBatches(OpenAIBatches):
 
 def _jobs_after(jobs: list[Job], after: str) -> Iterator[Job]:
     """Yield the jobs behind the one that is named, all where none is."""
-    found = not after
+    is_behind = not after
     for job in jobs:
-        if found:
+        if is_behind:
             yield job
-        found = found or job.id == after
+        is_behind = is_behind or job.id == after
 
 
 def _status_of(job: Job) -> str:

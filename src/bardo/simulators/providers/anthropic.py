@@ -86,8 +86,7 @@ class Anthropic(Provider):
         extra = [name for name in incoming.fields if name not in anthropic_request.COUNTED]
         if extra:
             raise Refusal("unknown_field", f"{extra[0]}: Extra inputs are not permitted", parameter=extra[0])
-        asked = anthropic_request.read(incoming, counting=True)
-        return whole(compact({"input_tokens": asked.token_count}))
+        return whole(compact({"input_tokens": anthropic_request.read(incoming, counting=True).token_count}))
 
     def decode_request(self, incoming: Incoming, path: str) -> Conversation:
         return anthropic_request.read(incoming)
@@ -166,7 +165,7 @@ class Anthropic(Provider):
 
     def check_model(self, model: str, models: Sequence[str]) -> None:
         """Raise Refusal for a model that is not in `models`; a name without its date means the listed one with a date."""
-        if not any(_DATE.sub("", one) == model for one in models):
+        if not any(_DATE.sub("", model_id) == model for model_id in models):
             super().check_model(model, models)
 
     def unknown_model(self, model: str) -> Refusal:

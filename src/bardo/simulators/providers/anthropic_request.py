@@ -45,14 +45,14 @@ def check_cache_markers(body: Fields) -> None:
 
 def marked_prefixes(body: Fields) -> list[MarkedPrefix]:
     """Return the prefixes that end at a marker, the shortest first; a marker of the whole request marks all of it."""
-    found, before = [], ""
+    prefixes, before = [], ""
     for _, block in _parts(body):
         before += json.dumps({name: value for name, value in block.items() if name != _NAME}, sort_keys=True)
         if block.get(_NAME) is not None:
-            found.append(MarkedPrefix(before, len(before) // _CHARACTERS_PER_TOKEN))
+            prefixes.append(MarkedPrefix(before, len(before) // _CHARACTERS_PER_TOKEN))
     if body.get(_NAME) is not None:
-        found.append(MarkedPrefix(before, len(before) // _CHARACTERS_PER_TOKEN))
-    return found
+        prefixes.append(MarkedPrefix(before, len(before) // _CHARACTERS_PER_TOKEN))
+    return prefixes
 
 
 def _parts(body: Fields) -> Iterator[tuple[str, Fields]]:
@@ -82,12 +82,12 @@ _LEAST_TRIGGER: Final = 50_000
 
 def check(incoming: Incoming) -> None:
     """Refuse edits that nobody knows, that lack their beta, or that would begin too early, and blocks of compaction without a beta."""
-    betas = {one.strip() for one in incoming.headers.get("anthropic-beta", "").split(",")}
+    betas = {beta.strip() for beta in incoming.headers.get("anthropic-beta", "").split(",")}
     for index, edit in enumerate(rows(at(incoming.fields, "context_management.edits"))):
         where, kind = f"context_management.edits.{index}", text(edit.get("type"))
         if kind not in _BETAS:
-            known = ", ".join(repr(one) for one in sorted(_BETAS))
-            raise Refusal("bad_value", f"{where}: Input tag '{kind}' does not match any of the expected tags: {known}")
+            tags = ", ".join(repr(tag) for tag in sorted(_BETAS))
+            raise Refusal("bad_value", f"{where}: Input tag '{kind}' does not match any of the expected tags: {tags}")
         if _BETAS[kind] not in betas:
             raise Refusal(
                 "bad_value", "context_management: Extra inputs are not permitted", parameter="context_management"
@@ -216,15 +216,15 @@ def _check_message(index: int, message: Fields, before: Fields, model: str) -> N
 def _check_texts(messages: Sequence[Fields]) -> None:
     """Refuse text that says nothing, and an answer begun by the caller that ends with white space (anomalyco/opencode#1295)."""
     for index, message in enumerate(messages):
-        said = message.get("content")
+        content = message.get("content")
         may_be_empty = index == len(messages) - 1 and message.get("role") == "assistant"
-        if not said and not may_be_empty:
+        if not content and not may_be_empty:
             words = "all messages must have non-empty content except for the optional final assistant message"
             raise Refusal("bad_value", f"messages.{index}: {words}")
         for written in (
-            [said] if isinstance(said, str) else [text(block.get("text")) for block in _blocks(message, "text")]
+            [content] if isinstance(content, str) else [text(block.get("text")) for block in _blocks(message, "text")]
         ):
-            if not written and not isinstance(said, str):
+            if not written and not isinstance(content, str):
                 raise Refusal("bad_value", "messages: text content blocks must be non-empty")
             if written and not written.strip():
                 raise Refusal("bad_value", "messages: text content blocks must contain non-whitespace text")

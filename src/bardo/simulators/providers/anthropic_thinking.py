@@ -66,28 +66,28 @@ def check(incoming: Incoming) -> None:
         )
     drops = at(body, "thinking.block_binding.prefix_mismatch_behavior") == "drop_block"
     messages = rows(body.get("messages"))
-    latest = max((index for index, one in enumerate(messages) if one.get("role") == "assistant"), default=-1)
+    latest = max((index for index, message in enumerate(messages) if message.get("role") == "assistant"), default=-1)
     before = ""
     for index, message in enumerate(messages):
         _check_order(index, message, latest=index == latest)
-        for position, one in _thinking(message):
+        for position, item in _thinking(message):
             where = f"messages.{index}.content.{position}"
-            bound = _verify(where, one)
+            bound = _verify(where, item)
             if not drops:
                 _check_prefix(where, bound, body, messages[:index], before)
-            before = text(one.get(_SEALED[text(one.get("type"))]))
+            before = text(item.get(_SEALED[text(item.get("type"))]))
     _check_start(body, messages)
     _check_end(body, messages)
 
 
 def _check_order(index: int, message: Fields, *, latest: bool) -> None:
     """Refuse thinking that does not stand where the model put it: before all else of its message, each block once."""
-    found = list(_thinking(message))
-    moved = next((position for number, (position, _) in enumerate(found) if position != number), None)
-    sealed = [text(one.get(_SEALED[text(one.get("type"))])) for _, one in found]
+    blocks = list(_thinking(message))
+    moved = next((position for number, (position, _) in enumerate(blocks) if position != number), None)
+    sealed = [text(item.get(_SEALED[text(item.get("type"))])) for _, item in blocks]
     if moved is None and len(set(sealed)) == len(sealed):
         return
-    where = f"messages.{index}.content.{found[-1][0] if moved is None else moved}"
+    where = f"messages.{index}.content.{blocks[-1][0] if moved is None else moved}"
     first = text(rows(message.get("content"))[0].get("type"))
     if latest or first in _SEALED:
         raise Refusal("bad_value", f"{where}: {_MODIFIED}")
@@ -102,16 +102,16 @@ def _check_end(body: Fields, messages: Sequence[Fields]) -> None:
         words = f"The final block in an assistant message cannot be `{text(blocks[-1].get('type'))}`."
         raise Refusal("bad_value", f"messages.{last}: {words}")
     thinks = at(body, "thinking.type") in ("enabled", "adaptive")
-    held = next((position for position, one in enumerate(blocks) if one.get("type") in _SEALED), None)
+    held = next((position for position, item in enumerate(blocks) if item.get("type") in _SEALED), None)
     if held is not None and not thinks:
         raise Refusal("bad_value", f"messages.{last}.content.{held}: {_DISABLED}")
 
 
 def _thinking(message: Fields) -> Iterator[tuple[int, Fields]]:
     if message.get("role") == "assistant":
-        for position, one in enumerate(rows(message.get("content"))):
-            if one.get("type") in _SEALED:
-                yield position, one
+        for position, item in enumerate(rows(message.get("content"))):
+            if item.get("type") in _SEALED:
+                yield position, item
 
 
 def _verify(where: str, one: Fields) -> dict[str, object]:
@@ -174,16 +174,16 @@ def _prefix(body: Fields, messages: Sequence[Fields]) -> dict[str, object]:
 
 
 def _listed(prefix: dict[str, object]) -> list[object]:
-    found = prefix.get("messages")
-    return found if isinstance(found, list) else []
+    messages = prefix.get("messages")
+    return messages if isinstance(messages, list) else []
 
 
 def _blocks(content: object) -> list[Fields]:
     """Return content as blocks, without thinking and without cache marks: moving those changes nothing."""
     blocks: list[Fields] = [{"type": "text", "text": content}] if isinstance(content, str) else rows(content)
-    return [without(one, ["cache_control", "caller"]) for one in blocks if one.get("type") not in _SEALED]
+    return [without(item, ["cache_control", "caller"]) for item in blocks if item.get("type") not in _SEALED]
 
 
 def _last_sealed(messages: Sequence[Fields]) -> str:
-    sealed = [text(one.get(_SEALED[text(one.get("type"))])) for message in messages for _, one in _thinking(message)]
+    sealed = [text(item.get(_SEALED[text(item.get("type"))])) for message in messages for _, item in _thinking(message)]
     return marks.fingerprint(sealed[-1]) if sealed else ""

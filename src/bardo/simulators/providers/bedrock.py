@@ -29,8 +29,8 @@ _SCHEMA = "outputConfig.textFormat.structure.jsonSchema.schema"
 
 def called(path: str) -> tuple[str, str]:
     """Split a path into the model and the method; both empty where it is no call."""
-    found = _CONVERSE_PATH.fullmatch(path)
-    return (found["model"], found["method"]) if found else ("", "")
+    match = _CONVERSE_PATH.fullmatch(path)
+    return (match["model"], match["method"]) if match else ("", "")
 
 
 def read(incoming: Incoming, path: str) -> Conversation:
@@ -134,10 +134,10 @@ Headers = tuple[tuple[str, str], ...]
 
 def called_operation(path: str) -> tuple[str, str] | None:
     """Split a path into the model and the method; None for any that is answered elsewhere."""
-    found = _PATH.fullmatch(path)
-    if found is None or (found["method"] == "invoke" and not any(mark in found["model"] for mark in _EMBEDS)):
+    match = _PATH.fullmatch(path)
+    if match is None or (match["method"] == "invoke" and not any(mark in match["model"] for mark in _EMBEDS)):
         return None
-    return found["model"], found["method"]
+    return match["model"], match["method"]
 
 
 def answer(incoming: Incoming, model: str, method: str) -> tuple[Headers, Fields]:
@@ -166,11 +166,11 @@ def _titan(body: Fields, model: str) -> tuple[Headers, Fields]:
     if extra:
         words = f"Malformed input request: #: extraneous key [{extra[0]}] is not permitted, please reformat your input"
         raise Refusal("unknown_field", f"{words} and try again.")
-    said = text(body.get("inputText"))
-    if not said:
+    prompt = text(body.get("inputText"))
+    if not prompt:
         raise Refusal("missing_field", "Malformed input request: #: required key [inputText] not found")
-    made = vector(said, dimensions_of(body, "dimensions"))
-    return (), {"embedding": made, "embeddingsByType": {"float": made}, "inputTextTokenCount": count_tokens([said])}
+    made = vector(prompt, dimensions_of(body, "dimensions"))
+    return (), {"embedding": made, "embeddingsByType": {"float": made}, "inputTextTokenCount": count_tokens([prompt])}
 
 
 _FINISH = {"stop": "end_turn", "tool_calls": "tool_use", "length": "max_tokens", "content_filter": "content_filtered"}
@@ -230,10 +230,10 @@ class Bedrock(Provider):
 
     def answer_other_path(self, incoming: Incoming, path: str) -> Reply | None:
         """Count the tokens of a Converse request, or invoke a model that makes vectors."""
-        found = called_operation(path) if incoming.method == "POST" else None
-        if found is None:
+        call = called_operation(path) if incoming.method == "POST" else None
+        if call is None:
             return None
-        headers, body = answer(incoming, *found)
+        headers, body = answer(incoming, *call)
         return Reply(headers=headers, frames=(compact(body),))
 
     def decode_request(self, incoming: Incoming, path: str) -> Conversation:
@@ -268,8 +268,7 @@ class Bedrock(Provider):
         if refusal.reason in ("missing_key", "wrong_key"):
             kind = "UnrecognizedClientException"
         header = ("x-amzn-errortype", f"{kind}:{_NAMESPACE}")
-        body = compact({"message": refusal.message})
-        return Reply(status=refusal.status, headers=(header,), frames=(body,))
+        return Reply(status=refusal.status, headers=(header,), frames=(compact({"message": refusal.message}),))
 
     def unknown_path(self, incoming: Incoming) -> Refusal:
         return Refusal("unknown_path", "Unable to determine service/operation name to be authorized")
@@ -310,9 +309,9 @@ def _blocks(exchange: Exchange) -> Iterator[Fields]:
     inline = "nova" in exchange.model and "nova-2" not in exchange.model
     if not inline:
         yield from _thoughts(exchange)
-    said = f"<thinking>{turn.reasoning}</thinking>\n" if inline and turn.reasoning else ""
-    if said or turn.text:
-        yield {"text": said + turn.text}
+    thought = f"<thinking>{turn.reasoning}</thinking>\n" if inline and turn.reasoning else ""
+    if thought or turn.text:
+        yield {"text": thought + turn.text}
     for index, call in exchange.calls():
         token = exchange.token(f"call{index}", 22, ALPHANUMERIC)
         use: Fields = {"input": call.arguments_value, "name": call.name, "toolUseId": call.id or f"tooluse_{token}"}
@@ -338,10 +337,10 @@ def _thoughts(exchange: Exchange) -> Iterator[Fields]:
 
 def _deltas(exchange: Exchange, block: Fields) -> Iterator[Fields]:
     if "text" in block:
-        said = str(block["text"])
+        content = str(block["text"])
         # The end of Nova's opening tag comes in a delta of its own.
-        opener = "<thinking" if said.startswith("<thinking>") else ""
-        for piece in (*([opener] if opener else ()), *exchange.pieces(said[len(opener) :])) or ("",):
+        opener = "<thinking" if content.startswith("<thinking>") else ""
+        for piece in (*([opener] if opener else ()), *exchange.pieces(content[len(opener) :])) or ("",):
             yield {"text": piece}
         return
     if "toolUse" in block:

@@ -109,13 +109,13 @@ class VertexAnthropic(Anthropic):
 
     def decode_request(self, incoming: Incoming, path: str) -> Conversation:
         """Read the body as Claude's own API would, after what only Vertex AI asks for."""
-        found = _CALLED.fullmatch(path)
+        match = _CALLED.fullmatch(path)
         body = dict(incoming.fields)
         if "model" in body:
             raise Refusal("unknown_field", "model: Extra inputs are not permitted", parameter="model")
         if text(body.pop("anthropic_version", None)) != _VERSION:
             raise Refusal("missing_field", "anthropic_version: Field required", parameter="anthropic_version")
-        model, method = found.groups() if found is not None else ("", "")
+        model, method = match.groups() if match is not None else ("", "")
         if (method == "streamRawPredict") != (body.get("stream") is True):
             raise Refusal("bad_value", f"{method} does not fit stream", parameter="stream")
         return anthropic_request.read(replace(incoming, body={**body, "model": model}))

@@ -39,7 +39,7 @@ def vectors(body: Fields, model: str) -> tuple[list[str], list[list[float]]]:
     if unknown:
         raise Refusal("unknown_field", f"unknown field: parameter '{unknown[0]}' is not a valid field")
     given = body.get("texts")
-    if not isinstance(given, list) or not given or not all(isinstance(one, str) for one in given):
+    if not isinstance(given, list) or not given or not all(isinstance(item, str) for item in given):
         raise Refusal("missing_field", "invalid request: texts must be a list of strings")
     if len(given) > _MOST:
         raise Refusal(
@@ -51,7 +51,7 @@ def vectors(body: Fields, model: str) -> tuple[list[str], list[list[float]]]:
     if body.get("output_dimension") is not None and "v4" not in model:
         raise Refusal("bad_value", "invalid request: output_dimension is not supported by this model")
     size = dimensions_of(body, "output_dimension", most=_LONGEST)
-    return [str(one) for one in given], [vector(f"{kind}{one}", size) for one in given]
+    return [str(item) for item in given], [vector(f"{kind}{item}", size) for item in given]
 
 
 _ROLES = ("user", "assistant", "system", "tool")
@@ -141,7 +141,7 @@ class Cohere(Provider):
 
     def encode_reply(self, exchange: Exchange) -> Reply:
         message: Fields = {"role": "assistant"}
-        if content := [{"type": kind, kind: said} for kind, said in _content(exchange)]:
+        if content := [{"type": kind, kind: piece} for kind, piece in _content(exchange)]:
             message["content"] = content
         if plan := _plan(exchange):
             message["tool_plan"] = plan
@@ -185,9 +185,9 @@ class Cohere(Provider):
 def _events(exchange: Exchange) -> Iterator[Fields]:
     empty: Fields = {"role": "assistant", "content": [], "tool_plan": "", "tool_calls": [], "citations": []}
     yield {"id": exchange.uuid("reply"), "type": "message-start", "delta": {"message": empty}}
-    for index, (kind, said) in enumerate(_content(exchange)):
+    for index, (kind, content) in enumerate(_content(exchange)):
         yield _event("content-start", index, content={"type": kind, kind: ""})
-        for piece in exchange.pieces(said):
+        for piece in exchange.pieces(content):
             yield _event("content-delta", index, content={kind: piece})
         for place, citation in enumerate(_citations(exchange) if kind == "text" else ()):
             yield _event("citation-start", place, citations=citation)

@@ -39,11 +39,11 @@ def embeddings(incoming: Incoming, path: str) -> Fields:
         raise Refusal(
             "bad_value", f"* BatchEmbedContentsRequest.requests: at most {_MOST} requests can be in one batch\n"
         )
-    for index, one in enumerate(asked):
-        if one.get("model") != f"models/{model}":
+    for index, item in enumerate(asked):
+        if item.get("model") != f"models/{model}":
             words = "model must match the model in the parent BatchEmbedContentsRequest"
             raise Refusal("bad_value", f"* BatchEmbedContentsRequest.requests[{index}].model: {words}\n")
-    return {"embeddings": [_embedded(one, model, "BatchEmbedContentsRequest.requests") for one in asked]}
+    return {"embeddings": [_embedded(item, model, "BatchEmbedContentsRequest.requests") for item in asked]}
 
 
 def _embedded(asked: Fields, model: str, at: str) -> Fields:
@@ -51,14 +51,14 @@ def _embedded(asked: Fields, model: str, at: str) -> Fields:
     if unknown:
         words = f'Invalid JSON payload received. Unknown name "{unknown[0]}": Cannot find field.'
         raise Refusal("unknown_field", words, parameter=unknown[0])
-    said = joined_text(either(asked, "content.parts"))
-    if not said:
+    prompt = joined_text(either(asked, "content.parts"))
+    if not prompt:
         raise Refusal("missing_field", f"* {at}.content: contents is not specified\n")
     task = text(either(asked, "taskType"))
     if task and task not in _TASKS:
         raise Refusal("bad_value", f"Invalid value at 'task_type' (TYPE_ENUM), \"{task}\"")
     size = {"output_dimensionality": either(asked, "outputDimensionality")}
-    made = vector(f"{task}{said}" if task else said, dimensions_of(size, "output_dimensionality", most=_LONGEST))
+    made = vector(f"{task}{prompt}" if task else prompt, dimensions_of(size, "output_dimensionality", most=_LONGEST))
     return {"values": made}
 
 

@@ -52,9 +52,9 @@ def read(incoming: Incoming, memory: Mapping[str, RememberedInteraction]) -> Con
     if not isinstance(incoming.body, dict):
         raise Refusal("bad_json", "Invalid JSON payload received.")
     config = fields(body.get("generation_config"))
-    for known, given, index in ((_BODY, body, ""), (_CONFIG, config, "generation_config.")):
+    for own_fields, given, index in ((_BODY, body, ""), (_CONFIG, config, "generation_config.")):
         for name in given:
-            if name not in known:
+            if name not in own_fields:
                 raise Refusal("unknown_field", f"Unknown parameter '{index}{name}'.", parameter=f"{index}{name}")
     if not text(body.get("model")) and not text(body.get("agent")):
         raise Refusal("missing_field", "One of 'model' or 'agent' is required.", parameter="model")
@@ -145,10 +145,10 @@ def _tool_results(steps: Sequence[Fields]) -> tuple[str, ...]:
     """Return the results that end the conversation."""
     results: list[str] = []
     for step in reversed(steps):
-        found = _results(step)
-        if not found:
+        results_found = _results(step)
+        if not results_found:
             break
-        results += [_result_text(result.get("result")) for result in reversed(found)]
+        results += [_result_text(result.get("result")) for result in reversed(results_found)]
     return tuple(reversed(results))
 
 

@@ -97,8 +97,8 @@ def called(path: str) -> tuple[str, str]:
 
 def named(path: str) -> str:
     """Return what a path names below the models of either version; empty for all other paths."""
-    found = _VERSION.match(path)
-    return path[found.end() :].removeprefix("/") if found else ""
+    match = _VERSION.match(path)
+    return path[match.end() :].removeprefix("/") if match else ""
 
 
 def is_list(path: str) -> bool:
@@ -157,7 +157,7 @@ def read(incoming: Incoming, path: str) -> Conversation:
     names = either(body, "toolConfig.functionCallingConfig.allowedFunctionNames")
     return Conversation(
         model=model,
-        question=next((said for content in reversed(contents) if (said := _content_text(content))), ""),
+        question=next((prompt for content in reversed(contents) if (prompt := _content_text(content))), ""),
         rounds=sum(content.get("role") == "model" for content in contents),
         tools=_tools(body),
         forced_tool=text(names[0]) or None if isinstance(names, list) and names else None,
@@ -213,7 +213,7 @@ def _check_references(contents: Sequence[Fields]) -> None:
     for part in (part for content in contents for part in rows(content.get("parts"))):
         response = fields(either(part, "functionResponse"))
         blobs = [
-            fields(either(one, "inlineData")) or fields(either(one, "fileData")) for one in rows(response.get("parts"))
+            fields(either(row, "inlineData")) or fields(either(row, "fileData")) for row in rows(response.get("parts"))
         ]
         shown = {text(either(blob, "displayName")) for blob in blobs}
         for name in _references(response.get("response")):
@@ -226,13 +226,13 @@ def _references(value: object) -> Iterator[str]:
     """Yield the names of all `$ref` in a JSON value."""
     waiting = [value]
     while waiting:
-        one = waiting.pop()
-        if isinstance(one, dict):
-            if isinstance(one.get("$ref"), str):
-                yield one["$ref"]
-            waiting.extend(one.values())
-        elif isinstance(one, list):
-            waiting.extend(one)
+        node = waiting.pop()
+        if isinstance(node, dict):
+            if isinstance(node.get("$ref"), str):
+                yield node["$ref"]
+            waiting.extend(node.values())
+        elif isinstance(node, list):
+            waiting.extend(node)
 
 
 def _content_text(content: Fields) -> str:
@@ -259,12 +259,12 @@ def _check_fields(schemas: Sequence[object]) -> None:
     """Refuse a name that Google's own Schema does not have (openswarm-ai/openswarm#24, pizza-bot-app/pizza-bot#62, 2026)."""
     waiting = [(f"tools[0].function_declarations[{index}].parameters", one) for index, one in enumerate(schemas) if one]
     while waiting:
-        place, one = waiting.pop()
-        if not isinstance(one, dict) or isinstance(one.get("type"), list):
+        place, node = waiting.pop()
+        if not isinstance(node, dict) or isinstance(node.get("type"), list):
             words = f"Invalid JSON payload received. Unknown name \"\" at '{place}': Proto field is not repeating, cannot start list."
             raise Refusal("bad_json", words)
-        for name, value in one.items():
-            if re.sub("_([a-z])", lambda found: found[1].upper(), name) not in _SCHEMA_FIELDS:
+        for name, value in node.items():
+            if re.sub("_([a-z])", lambda match: match[1].upper(), name) not in _SCHEMA_FIELDS:
                 raise Refusal(
                     "bad_json",
                     f"Invalid JSON payload received. Unknown name \"{name}\" at '{place}': Cannot find field.",
@@ -285,18 +285,18 @@ def _check_schemas(schemas: Sequence[object]) -> None:
     """Refuse what stands beside a `$ref`, keywords with a dollar sign left out (su-kaka/gcli2api#374, ai.google.dev, 2026)."""
     waiting = [*schemas]
     while waiting:
-        one = waiting.pop()
-        if isinstance(one, dict):
-            name = one.get("$ref")
-            beside = [word for word in one if word not in ("description", "default") and not word.startswith("$")]
+        node = waiting.pop()
+        if isinstance(node, dict):
+            name = node.get("$ref")
+            beside = [word for word in node if word not in ("description", "default") and not word.startswith("$")]
             if isinstance(name, str) and beside:
                 words = "If a schema node has $ref set, then only description and default can be set alongside it"
                 raise Refusal("bad_value", f"$ref '{name}' was set alongside unsupported fields. {words}")
-            for word, value in one.items():
+            for word, value in node.items():
                 named = isinstance(value, dict) and word in _MAPS
                 waiting += value.values() if named else [value] if word not in _VALUES else []
-        elif isinstance(one, list):
-            waiting.extend(one)
+        elif isinstance(node, list):
+            waiting.extend(node)
 
 
 def _tools(body: Fields) -> tuple[Tool, ...]:

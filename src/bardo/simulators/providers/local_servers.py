@@ -155,11 +155,11 @@ def props(model: str) -> Fields:
 
 def rendered(body: Fields) -> str:
     """Return the prompt that the template makes of a request."""
-    said = "".join(
+    prompt = "".join(
         f"[{message.get('role')}]{joined_text(message.get('content'))}" for message in rows(body.get("messages"))
     )
     off = at(body, "chat_template_kwargs.enable_thinking") is False or body.get("reasoning_effort") == "none"
-    return f"{said}[assistant]{'<think></think>' if off else '<think>'}"
+    return f"{prompt}[assistant]{'<think></think>' if off else '<think>'}"
 
 
 _ONE_SYSTEM = re.compile(r"(?i)qwen3\.[5-9]")
@@ -277,8 +277,8 @@ class InlineThink(VLLM):
         return {**super().message(exchange), "reasoning": None}
 
     def whole_content(self, exchange: Exchange) -> object:
-        thought, said = exchange.turn.reasoning, exchange.turn.text
-        return f"{self.opener}{thought}{self.closer}{said}" if thought else said
+        thought, answer = exchange.turn.reasoning, exchange.turn.text
+        return f"{self.opener}{thought}{self.closer}{answer}" if thought else answer
 
     def deltas(self, exchange: Exchange) -> Iterator[Fields]:
         yield from self.opening_deltas(exchange)

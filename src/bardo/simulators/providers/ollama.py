@@ -31,7 +31,7 @@ def embeddings(incoming: Incoming, path: str) -> Fields:
     if path == "/embeddings":
         return {"embedding": [2 * number for number in vector(text(body.get("prompt")))]}
     given = body.get("input")
-    if not isinstance(given, str) and not (isinstance(given, list) and all(isinstance(one, str) for one in given)):
+    if not isinstance(given, str) and not (isinstance(given, list) and all(isinstance(item, str) for item in given)):
         raise Refusal("bad_value", "invalid input type")
     inputs = read_texts(given, "input") if given else []
     size = dimensions_of(body, "dimensions")
@@ -40,7 +40,7 @@ def embeddings(incoming: Incoming, path: str) -> Fields:
         "load_duration": 1019500,
         "prompt_eval_count": count_tokens(inputs),
     }
-    return {"model": model, "embeddings": [vector(one, size) for one in inputs], **durations}
+    return {"model": model, "embeddings": [vector(item, size) for item in inputs], **durations}
 
 
 _THINK = (True, False, "high", "medium", "low", "max")
@@ -71,7 +71,7 @@ def read(incoming: Incoming) -> Conversation:
 
 def _check(body: Fields) -> None:
     think = body.get("think")
-    if think is not None and not any(type(think) is type(known) and think == known for known in _THINK):
+    if think is not None and not any(type(think) is type(value) and think == value for value in _THINK):
         raise Refusal("bad_value", f"invalid think value: {think!r} (must be {_THINK_WORDS})", parameter="think")
     for index, message in enumerate(rows(body.get("messages"))):
         if not isinstance(message.get("content", ""), str | None):
@@ -143,15 +143,15 @@ class OllamaNative(Provider):
 
     def encode_reply(self, exchange: Exchange) -> Reply:
         turn = exchange.turn
-        said: Fields = {"content": turn.text}
+        message: Fields = {"content": turn.text}
         if turn.reasoning:
-            said["thinking"] = turn.reasoning
+            message["thinking"] = turn.reasoning
         if turn.tool_calls:
-            said["tool_calls"] = [_call(exchange, index, call) for index, call in exchange.calls()]
-        return whole(compact(_last(exchange, said)), content_type=_JSON)
+            message["tool_calls"] = [_call(exchange, index, call) for index, call in exchange.calls()]
+        return whole(compact(_last(exchange, message)), content_type=_JSON)
 
     def encode_stream(self, exchange: Exchange) -> Reply:
-        lines = [*(_line(exchange, said) for said in _pieces(exchange)), _last(exchange, {"content": ""})]
+        lines = [*(_line(exchange, piece) for piece in _pieces(exchange)), _last(exchange, {"content": ""})]
         return streamed((compact(line) + b"\n" for line in lines), content_type=_LINES)
 
     def encode_refusal(self, refusal: Refusal) -> Reply:

@@ -30,14 +30,14 @@ class OpenAIChat(Chat):
     off_switches = (("reasoning_effort", "none"),)
 
     def decode_request(self, incoming: Incoming, path: str) -> Conversation:
-        found = super().decode_request(incoming, path)
+        request = super().decode_request(incoming, path)
         chat_request.check_call_ids(incoming.fields, _LONGEST_CALL_ID)
         chat_request.check_tool_names(incoming.fields, _LONGEST_NAME)
         chat_request.check_pictures(incoming.fields)
-        if "max_tokens" in incoming.fields and found.model in self.models:
+        if "max_tokens" in incoming.fields and request.model in self.models:
             words = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
             raise Refusal("unsupported_field", words, parameter="max_tokens")
-        return found
+        return request
 
     def demands(self, model: str) -> Demands:
         return replace(
@@ -53,8 +53,7 @@ class OpenAIChat(Chat):
         return {**super().completion(exchange), "service_tier": "default", "system_fingerprint": None}
 
     def message(self, exchange: Exchange) -> Fields:
-        message = super().message(exchange)
-        return {**message, "refusal": None, "annotations": []}
+        return {**super().message(exchange), "refusal": None, "annotations": []}
 
     def whole_content(self, exchange: Exchange) -> object:
         return exchange.turn.text or None

@@ -115,7 +115,7 @@ def compacted(incoming: Incoming, memory: Mapping[str, RememberedReply]) -> Repl
     if unknown:
         raise Refusal("unknown_field", f"Unknown parameter: '{unknown[0]}'.", parameter=unknown[0])
     asked = read(incoming, memory)
-    said = [item for item in _input_items(incoming.fields) if item.get("role") == "user"]
+    messages = [item for item in _input_items(incoming.fields) if item.get("role") == "user"]
     used: Fields = {"input_tokens": asked.token_count, "output_tokens": 40, "total_tokens": asked.token_count + 40}
     details: Fields = {
         "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
@@ -126,7 +126,7 @@ def compacted(incoming: Incoming, memory: Mapping[str, RememberedReply]) -> Repl
         "object": "response.compaction",
         "created_at": 1_796_000_000,
         "output": [
-            *({"status": "completed", "type": "message", **item} for item in said),
+            *({"status": "completed", "type": "message", **item} for item in messages),
             compaction_item(asked.model, "0compacted"),
         ],
         "usage": {**used, **details},
@@ -294,8 +294,7 @@ def _added_item(item: Fields) -> Fields:
     """Return an item before anything is in it. Its ciphertext is another, shorter one than at the end."""
     match item["type"]:
         case "reasoning":
-            early = ciphertext(f"early/{item['id']}", size=300)
-            return {**item, "encrypted_content": early, "summary": []}
+            return {**item, "encrypted_content": ciphertext(f"early/{item['id']}", size=300), "summary": []}
         case "message":
             return {**item, "status": "in_progress", "content": []}
         case "compaction":
@@ -489,8 +488,8 @@ def _items(exchange: Exchange) -> list[Fields]:
 def _call(exchange: Exchange, index: int, call: ToolCall) -> Fields:
     """Return the item of one call; a custom tool is given the text of its only argument."""
     if call.name in custom_tools(exchange.body):
-        said = next(iter(call.arguments.values()), "") if isinstance(call.arguments, Mapping) else call.arguments
-        kind: Fields = {"id": _item_id(exchange, "ctc", index), "type": "custom_tool_call", "input": str(said)}
+        written = next(iter(call.arguments.values()), "") if isinstance(call.arguments, Mapping) else call.arguments
+        kind: Fields = {"id": _item_id(exchange, "ctc", index), "type": "custom_tool_call", "input": str(written)}
     else:
         kind = {"id": _item_id(exchange, "fc", index), "type": "function_call", "arguments": call.arguments_text}
     return {**kind, "status": "completed", "call_id": _call_id(exchange, index), "name": call.name}

@@ -42,7 +42,7 @@ def check(incoming: Incoming) -> None:
         details = rows(message.get("reasoning_details"))
         for detail in details:
             _check_detail(maker, index, detail)
-        if rows(message.get("tool_calls")) and not any("data" in one or "signature" in one for one in details):
+        if rows(message.get("tool_calls")) and not any("data" in detail or "signature" in detail for detail in details):
             _check_call(body, maker, index, message)
 
 
@@ -83,7 +83,7 @@ def _check_call(body: Fields, maker: str, index: int, message: Fields) -> None:
 
 
 def _last_call(body: Fields) -> int:
-    return max(index for index, one in _messages(body) if rows(one.get("tool_calls")))
+    return max(index for index, message in _messages(body) if rows(message.get("tool_calls")))
 
 
 def _loop_thinks(body: Fields) -> bool:
@@ -98,7 +98,7 @@ def _answers_a_tool(body: Fields) -> bool:
 
 
 def _last_question(body: Fields) -> int:
-    return max((index for index, one in _messages(body) if one.get("role") == "user"), default=-1)
+    return max((index for index, message in _messages(body) if message.get("role") == "user"), default=-1)
 
 
 def _messages(body: Fields) -> Iterator[tuple[int, Fields]]:

@@ -228,8 +228,8 @@ class Cerebras(Chat):
         yield {"tool_calls": [{"function": function, "type": "function", "id": call_id, "index": index}]}
 
     def choice(self, delta: Fields, finish: str | None) -> Fields:
-        said: Fields = {"delta": delta, "index": 0}
-        return {"delta": delta, "finish_reason": finish, "index": 0} if finish else said
+        choice: Fields = {"delta": delta, "index": 0}
+        return {"delta": delta, "finish_reason": finish, "index": 0} if finish else choice
 
     def chunk(self, exchange: Exchange, choices: Sequence[Fields], usage: Fields | None = None) -> Fields:
         chunk: Fields = {

@@ -277,8 +277,8 @@ class ZAI(Chat):
         yield {"tool_calls": [self.tool_call(exchange, index, call)]}
 
     def choice(self, delta: Fields, finish: str | None) -> Fields:
-        said: Fields = {"index": 0, "delta": delta}
-        return {"index": 0, "finish_reason": finish, "delta": delta} if finish else said
+        choice: Fields = {"index": 0, "delta": delta}
+        return {"index": 0, "finish_reason": finish, "delta": delta} if finish else choice
 
     def last_delta(self) -> Fields:
         return {"role": "assistant", "content": ""}
@@ -370,27 +370,27 @@ def _check_flavoured(place: str, schema: Fields) -> None:
     """Refuse what Moonshot's validator refuses (MoonshotAI/walle, docs/mfjs-walle-vs-draft-2020-12.md; MoonshotAI/kimi-cli#1595, 2026)."""
     waiting: list[tuple[str, object]] = [("root", schema)] if schema else []
     while waiting:
-        path, one = waiting.pop()
+        path, node = waiting.pop()
         words = ""
-        if not isinstance(one, dict) or not any(name in one for name in ("type", "anyOf", "$ref")):
+        if not isinstance(node, dict) or not any(name in node for name in ("type", "anyOf", "$ref")):
             words = "type is not defined"
-        elif "type" in one and ("anyOf" in one or "$ref" in one):
+        elif "type" in node and ("anyOf" in node or "$ref" in node):
             words = "when using anyOf, type should be defined in anyOf items instead of the parent schema"
-        elif unknown := sorted(one.keys() - _KEYWORDS):
+        elif unknown := sorted(node.keys() - _KEYWORDS):
             words = f"invalid keywords: {unknown[0]}"
-        elif path != "root" and "$defs" in one:
+        elif path != "root" and "$defs" in node:
             words = "$defs must be at the root"
-        elif isinstance(one.get("$ref"), str) and not str(one["$ref"]).startswith(("#/$defs/", "#")):
+        elif isinstance(node.get("$ref"), str) and not str(node["$ref"]).startswith(("#/$defs/", "#")):
             words = "references must start with #/$defs/"
-        if words or not isinstance(one, dict):
+        if words or not isinstance(node, dict):
             raise Refusal("bad_value", _FLAVOURED.format(path=path, words=words), parameter=place)
         for name in ("properties", "$defs"):
-            waiting += [(f"{path}.{name}.{key}", value) for key, value in fields(one.get(name)).items()]
-        waiting += [(f"{path}.anyOf", arm) for arm in rows(one.get("anyOf"))]
-        if "items" in one:
-            waiting.append((f"{path}.items", one["items"]))
-        if fields(one.get("additionalProperties")):
-            waiting.append((f"{path}.additionalProperties", one["additionalProperties"]))
+            waiting += [(f"{path}.{name}.{key}", value) for key, value in fields(node.get(name)).items()]
+        waiting += [(f"{path}.anyOf", arm) for arm in rows(node.get("anyOf"))]
+        if "items" in node:
+            waiting.append((f"{path}.items", node["items"]))
+        if fields(node.get("additionalProperties")):
+            waiting.append((f"{path}.additionalProperties", node["additionalProperties"]))
 
 
 class Moonshot(Chat):

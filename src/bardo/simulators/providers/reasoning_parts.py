@@ -74,8 +74,7 @@ class Mistral(Chat):
         turn = exchange.turn
         if not turn.reasoning:
             return turn.text
-        spoken = [_text_chunk(turn.text)] if turn.text else []
-        return [_thought(turn.reasoning, closed=True), *spoken]
+        return [_thought(turn.reasoning, closed=True), *([_text_chunk(turn.text)] if turn.text else [])]
 
     def call_id(self, exchange: Exchange, index: int, call: ToolCall) -> str:
         return call.id or exchange.token(f"call{index}", 9)
@@ -107,13 +106,13 @@ class Mistral(Chat):
 
     def deltas(self, exchange: Exchange) -> Iterator[Fields]:
         yield from self.opening_deltas(exchange)
-        thoughts, said = list(exchange.pieces(exchange.turn.reasoning)), list(exchange.pieces(exchange.turn.text))
+        thoughts, answers = list(exchange.pieces(exchange.turn.reasoning)), list(exchange.pieces(exchange.turn.text))
         for index, piece in enumerate(thoughts):
             content = [_thought(piece, closed=index > 0)]
-            if index == len(thoughts) - 1 and said:
-                content.append(_text_chunk(said.pop(0)))
+            if index == len(thoughts) - 1 and answers:
+                content.append(_text_chunk(answers.pop(0)))
             yield {"content": content}
-        for piece in said:
+        for piece in answers:
             yield {"content": piece}
         if exchange.turn.tool_calls:
             yield {"tool_calls": [self.tool_call(exchange, index, call) for index, call in exchange.calls()]}

@@ -176,7 +176,7 @@ class Watsonx(WatsonxErrors, Provider):
     def list_models(self, path: str, models: Sequence[str]) -> Reply | None:
         if path != "/foundation_model_specs":
             return None
-        return whole(compact({"total_count": len(models), "limit": 100, "resources": [_row(one) for one in models]}))
+        return whole(compact({"total_count": len(models), "limit": 100, "resources": [_row(name) for name in models]}))
 
 
 def _generated_text(exchange: Exchange) -> str:

@@ -43,10 +43,10 @@ _OF_ANOTHER_FORM = (
 def is_damaged(problem: BaseException | None) -> bool:
     """Return whether an error, or one that caused it, says that a file is no database of ours, or cannot be read or written as one."""
     while problem is not None:
-        found = getattr(problem, "orig", None) or problem
-        if isinstance(found, sqlite3.DatabaseError):
-            code = getattr(found, "sqlite_errorcode", None)
-            text = str(found)
+        error = getattr(problem, "orig", None) or problem
+        if isinstance(error, sqlite3.DatabaseError):
+            code = getattr(error, "sqlite_errorcode", None)
+            text = str(error)
             return code is None or code & 0xFF in _DAMAGES or any(words in text for words in _OF_ANOTHER_FORM)
         problem = problem.__cause__
     return False
@@ -122,12 +122,12 @@ class RenewableFile:
 
 def reason(problem: BaseException) -> str:
     """Return what the driver of SQLite said; of another error, which may tell more than a log should, its kind."""
-    found: BaseException | None = problem
-    while found is not None:
-        driver = getattr(found, "orig", None) or found
+    error: BaseException | None = problem
+    while error is not None:
+        driver = getattr(error, "orig", None) or error
         if isinstance(driver, sqlite3.Error):
             return str(driver)
-        found = found.__cause__
+        error = error.__cause__
     return type(problem).__name__
 
 
@@ -167,10 +167,10 @@ def _what_it_is(path: Path) -> str:
 
 def _identity(path: Path) -> Identity | None:
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 @contextmanager

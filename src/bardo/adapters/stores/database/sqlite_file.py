@@ -108,15 +108,15 @@ def check_ledger(file: Path, use: DatabaseUse) -> None:
     try:
         with closing(sqlite3.connect(f"file:{quote(str(file.absolute()))}?mode=rw", uri=True)) as connection:
             connection.set_progress_handler(lambda: time.monotonic() > give_up, _STEPS_BETWEEN_LOOKS)
-            found = [str(row[0]) for row in connection.execute("PRAGMA quick_check(1)")]
+            problems = [str(row[0]) for row in connection.execute("PRAGMA quick_check(1)")]
             number = int(connection.execute("PRAGMA user_version").fetchone()[0])
             names = {str(row[0]) for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     except sqlite3.Error as problem:
         if isinstance(problem, sqlite3.OperationalError) and problem.sqlite_errorcode & 0xFF in _PASSING:
             return
         raise unusable_file(file, in_one_line(problem), use) from problem
-    if found != ["ok"]:
-        raise unusable_file(file, f"it is damaged: {' '.join(' '.join(found).split())}", use)
+    if problems != ["ok"]:
+        raise unusable_file(file, f"it is damaged: {' '.join(' '.join(problems).split())}", use)
     if number > NUMBER_OF_STATE:
         why = f"the {use.name} at {file} was written by a newer bardo (its number is {number})"
         raise use.newer(why, hint=use.how_to_part)

@@ -86,7 +86,7 @@ class StoreCalls(Generic[Store]):
         running.add_done_callback(lambda _: _tell(loop, self._note_done))
         try:
             async with asyncio.timeout(seconds):
-                found = await asyncio.wrap_future(running)
+                answer = await asyncio.wrap_future(running)
         except TimeoutError:
             if self._store is None and self._watch() - self._opened_from < _SECONDS_TO_OPEN:
                 return None  # It is being opened, which loads packages: no reason to leave it alone.
@@ -96,7 +96,7 @@ class StoreCalls(Generic[Store]):
             self._pause(str(problem))
             return None
         self._note_well()
-        return found
+        return answer
 
     def close(self) -> None:
         """Wait for what is under way, and close the store."""

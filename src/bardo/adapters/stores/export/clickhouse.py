@@ -126,20 +126,20 @@ class ClickHouseTable:
         )
         described = await self._run(f"DESCRIBE TABLE `{self._target.table}` FORMAT JSONEachRow")
         try:
-            known = {msgspec.json.decode(line)["name"] for line in described.splitlines() if line}
+            names = {msgspec.json.decode(line)["name"] for line in described.splitlines() if line}
         except (msgspec.DecodeError, KeyError, TypeError) as problem:
             hint = "check the address: ClickHouse speaks HTTP at port 8123, or 8443 with TLS"
             raise ExportFailed(f"{self._target.name} does not answer as ClickHouse does", hint=hint) from problem
-        if missing := [column for column in self._columns if column.name not in known]:
+        if missing := [column for column in self._columns if column.name not in names]:
             added = ", ".join(f"ADD COLUMN IF NOT EXISTS {_definition(column)}" for column in missing)
             await self._run(f"ALTER TABLE `{self._target.table}` {added}")
 
     async def insert(self, rows: Sequence[Row]) -> None:
         """Store rows, trying again where that may help. Raises ExportFailed; some of the rows may be stored then."""
         names = [column.name for column in self._columns]
-        said = f"INSERT INTO `{self._target.table}` ({', '.join(f'`{name}`' for name in names)}) FORMAT JSONEachRow"
+        insert = f"INSERT INTO `{self._target.table}` ({', '.join(f'`{name}`' for name in names)}) FORMAT JSONEachRow"
         lines = self._encode([dict(zip(names, self._values(row), strict=True)) for row in rows])
-        await self._run(said, lines)
+        await self._run(insert, lines)
 
     def _values(self, row: Row) -> list[Any]:
         values = list(row)
@@ -186,8 +186,8 @@ class ClickHouseTable:
 
     def _refused(self, status: int, words: bytes) -> ExportFailed:
         """Return the problem of a statement that failed. ClickHouse repeats parts of what it was sent, so little of it is shown."""
-        known = secrets_of((self._password,) if self._password else ())
-        text = printable(" ".join(known.in_text(words.decode("utf-8", "replace")).split()))
+        secrets = secrets_of((self._password,) if self._password else ())
+        text = printable(" ".join(secrets.in_text(words.decode("utf-8", "replace")).split()))
         # What follows quotes rows.
         text = text.partition(": (at row ")[0].partition(": While executing")[0][:_LONGEST_WORDS]
         hint = "check the address, the table and its columns, and the rights of the user"

@@ -42,11 +42,11 @@ class ExportState:
 
     def put(self, target: str, progress: Progress) -> None:
         """Note how far exports to a target have come; the file is replaced as a whole. Raises ExportFailed."""
-        known = {**self._load(), target: progress}
+        states = {**self._load(), target: progress}
         try:
             number, name = tempfile.mkstemp(prefix=f".{self._path.name}.", dir=self._path.parent)
             with os.fdopen(number, "wb") as file:
-                file.write(msgspec.json.format(msgspec.json.encode(known), indent=2))
+                file.write(msgspec.json.format(msgspec.json.encode(states), indent=2))
             Path(name).replace(self._path)
         except OSError as problem:
             raise self._problem("written", problem.strerror or str(problem)) from problem
@@ -103,12 +103,12 @@ class SinceLast:
     def span(self) -> tuple[RowSpan, bool]:
         """Return the rows that were not exported yet, and whether all are because the log is another one than the last time."""
         span = self._reader.export_span()
-        known = self._state.get(self._target)
-        if known is None:
+        state = self._state.get(self._target)
+        if state is None:
             return span, False
-        if self._reader.is_another_log(known.row_number, known.request_id):
+        if self._reader.is_another_log(state.row_number, state.request_id):
             return span, True
-        return msgspec.structs.replace(span, after=max(span.after, known.row_number)), False
+        return msgspec.structs.replace(span, after=max(span.after, state.row_number)), False
 
     def note(self, row_number: int) -> None:
         """Note that all rows up to a number are exported."""

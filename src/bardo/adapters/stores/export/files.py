@@ -81,8 +81,7 @@ def microseconds(seconds: float) -> int:
 
 def utc_text(seconds: float) -> str:
     """Return a Unix time as text in UTC: `2026-01-31T18:00:00.000000`."""
-    moment = _EPOCH + timedelta(microseconds=microseconds(seconds))
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.%f")
+    return (_EPOCH + timedelta(microseconds=microseconds(seconds))).strftime("%Y-%m-%dT%H:%M:%S.%f")
 
 
 FileFormat = Literal["parquet", "jsonl", "csv"]
@@ -171,7 +170,7 @@ class ParquetFile:
             "boolean": arrow.bool_(),
             "time": arrow.timestamp("us", tz="UTC"),
         }
-        fields = [self._arrow.field(one.name, types[one.kind], nullable=one.nullable) for one in columns]
+        fields = [self._arrow.field(column.name, types[column.kind], nullable=column.nullable) for column in columns]
         self._schema = self._arrow.schema(fields)
         self._writer = parquet.ParquetWriter(file, self._schema, compression="zstd")
 

@@ -39,7 +39,7 @@ class RollupWriter:
         """Add rows to the sums of their days."""
         values = [column_values(key, sums) for key, sums in roll_up(rows).items()]
         # Writers that share a PostgreSQL take turns already; a fixed order keeps that true of drivers that do not.
-        values.sort(key=lambda one: one["group_id"])
+        values.sort(key=lambda row: row["group_id"])
         if self._order is None:
             connection.exec_driver_sql(self._text, values)
         else:

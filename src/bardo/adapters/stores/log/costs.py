@@ -74,11 +74,11 @@ def cost_groups(
         and of_key in (None, row.key_id)
     ]
     for key, sums in chain(_load_sums(connection, by, since, until, of_key), _summed(further, by)):
-        known = groups.get(key)
-        if known is None:
+        group = groups.get(key)
+        if group is None:
             groups[key] = sums
         else:
-            known.add(sums)
+            group.add(sums)
     return [CostGroup(of=dict(zip(by, key, strict=True)), sums=sums) for key, sums in sorted(groups.items())]
 
 
@@ -88,7 +88,7 @@ def _load_sums(
     """Yield sums of whole days, and of the rows of the days that are asked for in part; of rows alone for what no sums are kept by."""
     begin = -math.inf if since is None else since
     end = math.inf if until is None else until
-    if any(one in LABELS for one in by):
+    if any(name in LABELS for name in by):
         yield from _of_rows(connection, by, begin, end, of_key)
         return
     first = -math.inf if since is None else math.ceil(begin / SECONDS_PER_DAY)
@@ -110,7 +110,7 @@ def _of_days(
     wanted += [] if last == math.inf else [column.day < last]
     wanted += [] if of_key is None else [column.key_id == mended_text(of_key, LONGEST_NAME)]
     names = (*SUMS, *map(part_column, CAUSES))
-    common = [column[_COLUMNS[one]] for one in by]
+    common = [column[_COLUMNS[name]] for name in by]
     query = select(*common, *(func.sum(column[name]) for name in names)).where(*wanted).group_by(*common)
     for row in connection.execute(query):
         if row[len(by)] is not None:  # A sum over no days at all.
@@ -138,7 +138,7 @@ def _of_rows(
 
 
 def _summed(rows: Iterable[Any], by: Sequence[Dimension]) -> Iterator[tuple[tuple[int | str, ...], CallSums]]:
-    names = [_COLUMNS[one] for one in by]
+    names = [_COLUMNS[name] for name in by]
     groups: dict[tuple[int | str, ...], CallSums] = {}
     for row in rows:
         key = tuple([day_of(row.started_at) if name == "day" else getattr(row, name) or "" for name in names])
@@ -160,8 +160,8 @@ def cache_totals(connection: Connection, *, since: float | None, key: str | None
     counts = {(provider, model, key_id): calls for provider, model, key_id, calls in connection.execute(query)}
     reasons = _reasons(connection, [*_conditions(since, key), _CHANGING]) if counts else {}
     groups = cost_groups(connection, ("provider", "model", "key"), since=since, until=None, of_key=key)
-    found = [_of_sums(group, counts, reasons) for group in groups]
-    return sorted(found, key=lambda one: -1 if one.input_tokens is None else one.input_tokens, reverse=True)
+    totals = [_of_sums(group, counts, reasons) for group in groups]
+    return sorted(totals, key=lambda total: -1 if total.input_tokens is None else total.input_tokens, reverse=True)
 
 
 def _of_sums(group: CostGroup, counts: Mapping[_Place, int], reasons: Mapping[_Place, str]) -> CacheTotal:
@@ -197,9 +197,9 @@ def _row_totals(connection: Connection, *, since: float, key: str | None) -> lis
         .group_by(*_GROUP)
         .order_by(func.sum(_column.input_tokens).desc().nulls_last())
     )
-    found = [CacheTotal(**row._asdict()) for row in connection.execute(query)]
-    reasons = _reasons(connection, [*begun, _CHANGING]) if any(one.changing for one in found) else {}
-    return [msgspec.structs.replace(one, why=reasons.get((one.provider, one.model, one.key_id), "")) for one in found]
+    totals = [CacheTotal(**row._asdict()) for row in connection.execute(query)]
+    reasons = _reasons(connection, [*begun, _CHANGING]) if any(row.changing for row in totals) else {}
+    return [msgspec.structs.replace(row, why=reasons.get((row.provider, row.model, row.key_id), "")) for row in totals]
 
 
 def reply_cache_totals(connection: Connection, *, since: float | None, key: str | None = None) -> list[ReplyCacheTotal]:

@@ -36,14 +36,14 @@ class FeedbackStore:
 
         column = inference_log.c
         owned = (column.request_id == feedback.request_id, column.tenant == tenant)
-        known = select(column.row_number).where(*owned).limit(1)
+        call = select(column.row_number).where(*owned).limit(1)
         fields = msgspec.structs.asdict(feedback)
         if feedback.comment is not None:
             fields["comment"] = mended_text(feedback.comment, LONGEST_MESSAGE)
         with self._lock:
             try:
                 with self._open_once().begin() as connection:
-                    if connection.scalar(known) is None:
+                    if connection.scalar(call) is None:
                         return False
                     connection.execute(insert(inference_feedback), fields)
                     return True

@@ -163,11 +163,11 @@ class CallJournal:
         """Go on in a new file with what is not stored yet. Dying between the two leaves both, and calls are told apart by their ids."""
         if self._settled * 2 < self._size:
             return
-        kept = b"".join(self._pending.values())
+        lines = b"".join(self._pending.values())
         old_file, old_path, old_size = self._file, self._path, self._size
         try:
             self._open()
-            self._put(kept)
+            self._put(lines)
         except OSError as problem:
             self._drop_half_written(old_file, old_path, old_size)
             self._failed(problem)
@@ -384,8 +384,8 @@ def _row(line: bytes) -> LogRow | None:
         return None
     if line.startswith(b"b "):
         call = _begun.decode(line[2:])
-        known: Mapping[str, object] = msgspec.structs.asdict(call)
-        row = LogRow(**known, outcome="broken", error_class=LOST, error_message=_WHY)  # type: ignore[arg-type]
+        fields: Mapping[str, object] = msgspec.structs.asdict(call)
+        row = LogRow(**fields, outcome="broken", error_class=LOST, error_message=_WHY)  # type: ignore[arg-type]
         if call.cost_nanos is None:
             return row
         return msgspec.structs.replace(

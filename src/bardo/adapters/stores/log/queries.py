@@ -126,17 +126,17 @@ def find(connection: Connection, request_id: str, further: Sequence[LogRow] = ()
 def find_exact(connection: Connection, request_id: str) -> LogRow | None:
     """Return the row of a request, by its whole id."""
     named = _column.request_id == mended_text(request_id, LONGEST_NAME)
-    found = connection.execute(select(inference_log).where(named).order_by(_column.row_number.desc())).first()
-    return None if found is None else from_columns(found._asdict())
+    row = connection.execute(select(inference_log).where(named).order_by(_column.row_number.desc())).first()
+    return None if row is None else from_columns(row._asdict())
 
 
 def stored(connection: Connection, request_ids: Sequence[str]) -> set[str]:
     """Return which of these calls have a row."""
-    found: set[str] = set()
+    ids: set[str] = set()
     for begin in range(0, len(request_ids), _IDS_AT_ONCE):
         some = request_ids[begin : begin + _IDS_AT_ONCE]
-        found.update(connection.scalars(select(_column.request_id).where(_column.request_id.in_(some))))
-    return found
+        ids.update(connection.scalars(select(_column.request_id).where(_column.request_id.in_(some))))
+    return ids
 
 
 def feedback_on(connection: Connection, request_id: str) -> list[Feedback]:
@@ -150,8 +150,8 @@ def feedback_on(connection: Connection, request_id: str) -> list[Feedback]:
 def rows_after(connection: Connection, row_number: int, *, limit: int) -> NewRows:
     """Return the rows after `row_number`, oldest first."""
     query = select(inference_log).where(_column.row_number > row_number).order_by(_column.row_number).limit(limit)
-    found = connection.execute(query).all()
-    return NewRows(rows=tuple(_rows(found)), row_number=found[-1].row_number if found else row_number)
+    rows = connection.execute(query).all()
+    return NewRows(rows=tuple(_rows(rows)), row_number=rows[-1].row_number if rows else row_number)
 
 
 def last_row_number(connection: Connection) -> int:
@@ -204,19 +204,19 @@ def calls_before(
         conditions.append(_column.started_at < wanted.until)
     if wanted.id_part:
         conditions.append(_column.request_id.contains(wanted.id_part, autoescape=True))
-    found: list[LogRow] = []
+    calls: list[LogRow] = []
     give_up = clock() + MOST_SECONDS
     while end > 1:
         begin = max(1, end - _ROWS_OF_A_STEP)
-        rows = _listed_rows(connection, conditions, begin, end, limit + 1 - len(found))
+        rows = _listed_rows(connection, conditions, begin, end, limit + 1 - len(calls))
         for number, row in rows:
-            if len(found) == limit:
-                return CallPage(rows=tuple(found), before=number + 1)
-            found.append(row)
+            if len(calls) == limit:
+                return CallPage(rows=tuple(calls), before=number + 1)
+            calls.append(row)
         end = begin
         if clock() >= give_up:
             break
-    return CallPage(rows=tuple(found), before=end if end > 1 else None)
+    return CallPage(rows=tuple(calls), before=end if end > 1 else None)
 
 
 def _listed_rows(
@@ -292,8 +292,8 @@ def next_piece(connection: Connection, span: RowSpan, names: Sequence[str]) -> R
     )
     rows: list[tuple[Any, ...]] = []
     number, characters, looked_at = span.after, 0, 0
-    with connection.execution_options(stream_results=True, yield_per=_ROWS_FETCHED_AT_ONCE).execute(query) as found:
-        for number, started_at, *values in found:
+    with connection.execution_options(stream_results=True, yield_per=_ROWS_FETCHED_AT_ONCE).execute(query) as result:
+        for number, started_at, *values in result:
             looked_at += 1
             if (span.since is None or started_at >= span.since) and (span.until is None or started_at < span.until):
                 rows.append(tuple(values))
@@ -305,9 +305,9 @@ def next_piece(connection: Connection, span: RowSpan, names: Sequence[str]) -> R
 
 def is_another_log(connection: Connection, row_number: int, request_id: str) -> bool:
     """Whether the log is not the one whose row `row_number` was that of `request_id`; such a row may have been removed since."""
-    found = connection.scalar(select(_column.request_id).where(_column.row_number == row_number))
-    if found is not None:
-        return bool(found != request_id)
+    logged = connection.scalar(select(_column.request_id).where(_column.row_number == row_number))
+    if logged is not None:
+        return bool(logged != request_id)
     # The oldest rows are removed first, and numbers are never given again.
     last = connection.scalar(select(func.max(_column.row_number)))
     return last is not None and last < row_number

@@ -63,7 +63,7 @@ class LogReader:
 
         waiting = self._journaled()
         with self._reading() as connection:
-            found = queries.recent(
+            calls = queries.recent(
                 connection,
                 limit,
                 provider=provider,
@@ -83,7 +83,7 @@ class LogReader:
                 and verdict in (None, row.reasoning_verdict)
                 and operation in (None, row.operation)
             ]
-        return [*reversed(wanted), *found][:limit]
+        return [*reversed(wanted), *calls][:limit]
 
     def waiting(self) -> int:
         """Return how many calls only the journals hold."""

@@ -139,7 +139,7 @@ def is_estimated(row: Any) -> bool:
     if row.tokens_approx and row.outcome != "ok":
         return True
     attempts = row.attempt_records or ()
-    return any(one.get("tokens_approx") if isinstance(one, dict) else one.tokens_approx for one in attempts)
+    return any(entry.get("tokens_approx") if isinstance(entry, dict) else entry.tokens_approx for entry in attempts)
 
 
 Dimension = Literal["day", "provider", "model", "key", "subsystem", "operation", "session", "agent", "repository"]
@@ -195,8 +195,8 @@ def column_values(key: RollupKey, sums: CallSums) -> dict[str, int | float | str
 def group_id(day: int, texts: Mapping[str, str]) -> str:
     """Return the id of a group: its texts together can be longer than what a database keeps in an index."""
     # No text in the log holds the separator: it is mended.
-    said = "\0".join([str(day), *(texts[name] for name in RollupKey._fields[1:])])
-    return hashlib.blake2b(said.encode(), digest_size=16).hexdigest()
+    key = "\0".join([str(day), *(texts[name] for name in RollupKey._fields[1:])])
+    return hashlib.blake2b(key.encode(), digest_size=16).hexdigest()
 
 
 def _bounded(number: int | float) -> int | float:

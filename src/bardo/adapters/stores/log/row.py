@@ -298,11 +298,11 @@ def encode_nulls(values: Sequence[Any]) -> Sequence[Any]:
 
 def from_columns(values: Mapping[str, Any]) -> LogRow:
     """Return the row that column values were made from."""
-    known = {name: values[name] for name in LogRow.__struct_fields__}
-    known["degraded"] = tuple(known["degraded"])
-    known["tags"] = tuple(known["tags"] or ())
-    known["attempt_records"] = _attempts(known["attempt_records"])
-    return LogRow(**known)
+    fields = {name: values[name] for name in LogRow.__struct_fields__}
+    fields["degraded"] = tuple(fields["degraded"])
+    fields["tags"] = tuple(fields["tags"] or ())
+    fields["attempt_records"] = _attempts(fields["attempt_records"])
+    return LogRow(**fields)
 
 
 def _attempts(stored: Any) -> tuple[AttemptRecord, ...]:
@@ -316,8 +316,8 @@ def _attempts(stored: Any) -> tuple[AttemptRecord, ...]:
 def mended_text(text: str, longest: int) -> str:
     """Return `text` as both engines can hold it, with a mark where something is missing."""
     if len(text) > longest:
-        kept = longest - 40  # Leaves room for the mark.
-        text = f"{text[:kept]}… [{len(text) - kept} more characters]"
+        length = longest - 40  # Leaves room for the mark.
+        text = f"{text[:length]}… [{len(text) - length} more characters]"
     text = _without_surrogates(text)
     # PostgreSQL takes no NUL in a text.
     return text.replace("\0", "\N{SYMBOL FOR NULL}") if "\0" in text else text

@@ -75,10 +75,10 @@ class SqliteLogStore:
         """Return which of these calls have a row. Raises StoreUnavailable."""
         marks = ",".join("?" * len(request_ids))
         with self._transaction():
-            found = self._connection.execute(
+            rows = self._connection.execute(
                 f"SELECT request_id FROM inference_log WHERE request_id IN ({marks})", tuple(request_ids)
             )
-            return frozenset([request_id for (request_id,) in found])
+            return frozenset([request_id for (request_id,) in rows])
 
     def note_gap(self, gap: LogGap) -> None:
         """Store that rows are missing. Raises as `append` does."""

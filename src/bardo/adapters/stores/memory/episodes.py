@@ -136,12 +136,12 @@ def words_of(text: str) -> list[str]:
 
 def phrases_of(query: str) -> tuple[Phrase, ...]:
     """Return what a person looks for: `"several words"` between quotes and `foot-ball` are one phrase each, `foot*` is a beginning."""
-    found: dict[Phrase, None] = {}
+    phrases: dict[Phrase, None] = {}
     for quoted, plain in _PART.findall(query[:LONGEST_QUERY]):
         phrase = _phrase(quoted or plain, begins=plain.endswith("*"))
         if phrase is not None:
-            found[phrase] = None
-    return tuple(found)[:MOST_PHRASES]
+            phrases[phrase] = None
+    return tuple(phrases)[:MOST_PHRASES]
 
 
 def excerpt_of(text: str, phrases: tuple[Phrase, ...], longest: int = 240) -> str:

@@ -40,13 +40,13 @@ def erase(engine: Engine, wanted: Sequence[ColumnElement[bool]]) -> tuple[int, i
     removed = calls = 0
     while True:
         with engine.begin() as connection:
-            found = connection.execute(
+            rows = connection.execute(
                 select(_column.row_number, _column.request_id).where(*wanted).limit(AT_ONCE)
             ).all()
-            _remove(connection, [row.row_number for row in found])
-            calls += _without_content(connection, [row.request_id for row in found])
-        removed += len(found)
-        if len(found) < AT_ONCE:
+            _remove(connection, [row.row_number for row in rows])
+            calls += _without_content(connection, [row.request_id for row in rows])
+        removed += len(rows)
+        if len(rows) < AT_ONCE:
             return removed, calls
 
 
@@ -74,23 +74,23 @@ def remove_surplus(engine: Engine, settings: MemorySettings, now: float) -> int:
 def expired(settings: MemorySettings, now: float) -> list[tuple[ColumnElement[bool], ...]]:
     """Return the conditions under which an episode is too old: one for each tenant with a time of its own, and one for all others."""
     own = settings.retention_days_of
-    found: list[tuple[ColumnElement[bool], ...]] = [
+    limits: list[tuple[ColumnElement[bool], ...]] = [
         (_column.tenant == tenant, _column.started_at < now - days * DAY) for tenant, days in own.items() if days
     ]
     if settings.retention_days:
-        found.append((_column.tenant.not_in(list(own)), _column.started_at < now - settings.retention_days * DAY))
-    return found
+        limits.append((_column.tenant.not_in(list(own)), _column.started_at < now - settings.retention_days * DAY))
+    return limits
 
 
 def _surplus(connection: Connection, most: int) -> list[int]:
     """Return the next episodes to remove: the oldest of tenants that have more than their share. None if there are not too many."""
     number = func.count().label("number")
-    found = connection.execute(select(_column.tenant, number).group_by(_column.tenant).order_by(number.desc())).all()
-    counts = [row.number for row in found]
+    tenants = connection.execute(select(_column.tenant, number).group_by(_column.tenant).order_by(number.desc())).all()
+    counts = [row.number for row in tenants]
     over = min(sum(counts) - most, AT_ONCE)
     share = _share(counts, most)
     surplus: list[int] = []
-    for row in found:
+    for row in tenants:
         few = min(over - len(surplus), row.number - share)
         if few <= 0:
             break
@@ -120,8 +120,8 @@ def _without_content(connection: Connection, request_ids: Sequence[str]) -> int:
     if not request_ids:
         return 0
     call = inference_log.c
-    kept = call.request_content.is_not(None) | call.reply_content.is_not(None)
-    cleared = update(inference_log).where(call.request_id.in_(request_ids), kept)
+    has_content = call.request_content.is_not(None) | call.reply_content.is_not(None)
+    cleared = update(inference_log).where(call.request_id.in_(request_ids), has_content)
     return connection.execute(cleared.values(request_content=None, reply_content=None, sent_content=None)).rowcount
 
 

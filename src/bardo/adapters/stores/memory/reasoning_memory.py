@@ -92,13 +92,13 @@ class ReasoningMemory:
         self._flush()
         with self._connect() as connection:
             wanted = self._conditions(connection, EpisodeSelection(tenant=tenant))
-            found = find_row(connection, episode, wanted)
-            if len(found) > 1:
-                ids = ", ".join(row["id"] for row in found[:2])
+            rows = find_row(connection, episode, wanted)
+            if len(rows) > 1:
+                ids = ", ".join(row["id"] for row in rows[:2])
                 raise AmbiguousRequest(
                     f"several episodes begin with {episode[:100]!r}: {ids}", hint="give more of the id"
                 )
-            return _episode(found[0], scores_of(connection, found[0]["request_id"])) if found else None
+            return _episode(rows[0], scores_of(connection, rows[0]["request_id"])) if rows else None
 
     def count(self, selection: EpisodeSelection) -> int:
         """Return how many episodes `forget` would remove. Raises LogMissing and LogUnusable."""

@@ -43,11 +43,11 @@ def by_words(
     """Return the numbers of the episodes that have all of the phrases, then of those that have half of them, the best first."""
     if not phrases:
         return []
-    found = _with_words(connection, phrases, wanted, most, every=True)
-    if len(found) < most and len(phrases) > 1:
+    numbers = _with_words(connection, phrases, wanted, most, every=True)
+    if len(numbers) < most and len(phrases) > 1:
         some = _with_words(connection, phrases, wanted, most, every=False)
-        found = list(dict.fromkeys((*found, *_with_half(connection, phrases, some))))
-    return found[:most]
+        numbers = list(dict.fromkeys((*numbers, *_with_half(connection, phrases, some))))
+    return numbers[:most]
 
 
 def by_meaning(
@@ -76,7 +76,7 @@ def fused(words: Sequence[int], meaning: Ranked, most: int) -> list[tuple[int, f
     for ranked in (words, [number for number, _ in meaning]):
         for rank, number in enumerate(ranked, start=1):
             scores[number] = scores.get(number, 0.0) + 1 / (_RANK_OFFSET + rank)
-    return sorted(scores.items(), key=lambda one: (-one[1], -one[0]))[:most]
+    return sorted(scores.items(), key=lambda item: (-item[1], -item[0]))[:most]
 
 
 def matches(
@@ -88,12 +88,12 @@ def matches(
     query = select(episodes, texts.c.question, texts.c.thinking, texts.c.answer).join(
         texts, texts.c.row_number == _column.row_number
     )
-    found = {row.row_number: row for row in connection.execute(query.where(_column.row_number.in_(numbers)))}
+    rows = {row.row_number: row for row in connection.execute(query.where(_column.row_number.in_(numbers)))}
     similar, with_words = dict(meaning), set(words)
     return [
-        _match(found[number]._mapping, score, similar.get(number), number in with_words, phrases)
+        _match(rows[number]._mapping, score, similar.get(number), number in with_words, phrases)
         for number, score in order
-        if number in found
+        if number in rows
     ]
 
 
@@ -147,12 +147,12 @@ def _with_half(connection: Connection, phrases: Sequence[Phrase], numbers: Seque
     query = select(column.row_number, column.question, column.thinking, column.answer)
     # The first words stand for their phrases: what is looked at here has one whole phrase already.
     wanted = [phrase.words[0] for phrase in phrases]
-    kept: set[int] = set()
-    for number, *said in connection.execute(query.where(column.row_number.in_(numbers))):
-        whole = folded(" ".join(said))
+    matching: set[int] = set()
+    for number, *columns in connection.execute(query.where(column.row_number.in_(numbers))):
+        whole = folded(" ".join(columns))
         if 2 * sum(word in whole for word in wanted) >= len(wanted):
-            kept.add(number)
-    return [number for number in numbers if number in kept]
+            matching.add(number)
+    return [number for number in numbers if number in matching]
 
 
 def _for_sqlite(phrase: Phrase) -> str:
@@ -175,18 +175,18 @@ def conditions(
         (_column.subsystem, selection.subsystem),
         (_column.model, selection.model),
     )
-    found: list[ColumnElement[bool]] = [column == _plain(value) for column, value in equal if value is not None]
+    clauses: list[ColumnElement[bool]] = [column == _plain(value) for column, value in equal if value is not None]
     if selection.id is not None:
-        found.append(or_(_column.id == _plain(selection.id), _column.request_id == _plain(selection.id)))
+        clauses.append(or_(_column.id == _plain(selection.id), _column.request_id == _plain(selection.id)))
     if selection.session is not None:
-        found.append(_column.session.in_([_plain(session) for session in sessions]))
+        clauses.append(_column.session.in_([_plain(session) for session in sessions]))
     if selection.since is not None:
-        found.append(_column.started_at >= selection.since)
+        clauses.append(_column.started_at >= selection.since)
     if selection.before is not None:
-        found.append(_column.started_at < selection.before)
+        clauses.append(_column.started_at < selection.before)
     if settings is not None:
-        found += [not_(of_tenant & too_old) for of_tenant, too_old in expired(settings, now)]
-    return found
+        clauses += [not_(of_tenant & too_old) for of_tenant, too_old in expired(settings, now)]
+    return clauses
 
 
 def tenants_of(connection: Connection) -> list[str]:

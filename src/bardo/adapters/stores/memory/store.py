@@ -150,8 +150,8 @@ class EpisodeStore:
             # Vectors take longer than all else, and need no lock.
             made = [self._values(draft) for draft in rows]
             with self._engine.begin() as connection:
-                for values, said in made:
-                    self._add(connection, values, said)
+                for values, words in made:
+                    self._add(connection, values, words)
         except Exception as error:
             raise write_problem(self._engine, error) from error
         self.sweep()
@@ -208,8 +208,8 @@ class EpisodeStore:
             "embedding": None if made is None else made.embedding,
             "signature": None if made is None else made.signature,
         }
-        said = {"question": draft.question, "thinking": draft.thinking, "answer": draft.answer}
-        return values, {**said, "vector": None if made is None else made.vector, "words": self._index_text(draft)}
+        parts = {"question": draft.question, "thinking": draft.thinking, "answer": draft.answer}
+        return values, {**parts, "vector": None if made is None else made.vector, "words": self._index_text(draft)}
 
     def _vector(self, draft: EpisodeDraft) -> StoredVector | None:
         if self._vectors is None:
@@ -229,7 +229,7 @@ class EpisodeStore:
         places: dict[str, list[str]] = {}
         for place, word in enumerate(words_of(whole)[:MOST_WORDS], start=1):
             places.setdefault(word, []).append(str(place))
-        return " ".join(f"'{word}':{','.join(found[:255])}" for word, found in places.items())
+        return " ".join(f"'{word}':{','.join(positions[:255])}" for word, positions in places.items())
 
 
 def _text(value: str | None) -> str:

@@ -76,8 +76,8 @@ class WriteBuffer:
 
     def find(self, tenant: str, keys: Sequence[str]) -> dict[str, bytes]:
         """Return what is certainly meant by these keys."""
-        found = {key: self._by_key.get((tenant, key)) for key in keys if (tenant, key) not in self._ambiguous}
-        return {key: write.value for key, write in found.items() if write is not None}
+        writes = {key: self._by_key.get((tenant, key)) for key in keys if (tenant, key) not in self._ambiguous}
+        return {key: write.value for key, write in writes.items() if write is not None}
 
 
 T = TypeVar("T")
@@ -118,13 +118,13 @@ class StateCalls:
 
     async def find(self, tenant: str, keys: Sequence[str], *, now: float) -> dict[str, bytes] | None:
         """Return what these keys lead to, or None if the store does not answer, and nothing is held here either."""
-        found = await self._ask(lambda store: store.find(tenant, keys, now=now))
+        values = await self._ask(lambda store: store.find(tenant, keys, now=now))
         if not self.unwritten:
-            return found
+            return values
         held = self.unwritten.find(tenant, keys)
-        if found is not None:
+        if values is not None:
             self._write_held()
-        return {**(found or {}), **held} if found is not None or held else None
+        return {**(values or {}), **held} if values is not None or held else None
 
     async def put(
         self,
@@ -140,12 +140,12 @@ class StateCalls:
 
         What takes the place of `before` is not held here.
         """
-        kept = await self._ask(lambda store: store.put(tenant, keys, value, now=now, reply=reply, before=before))
-        if kept is None and self._holds_writes and keys and before is None:
+        outcome = await self._ask(lambda store: store.put(tenant, keys, value, now=now, reply=reply, before=before))
+        if outcome is None and self._holds_writes and keys and before is None:
             self.unwritten.add(PendingWrite(tenant, tuple(keys), value, now, reply))
         elif self.unwritten:
             self._write_held()
-        return kept
+        return outcome
 
     async def remove(self, tenant: str, key: str) -> bool | None:
         """Forget the value that a key leads to, and return whether there was one, or None if the store does not answer."""

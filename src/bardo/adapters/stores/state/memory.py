@@ -72,14 +72,14 @@ class MemoryStore:
 
     def find(self, tenant: str, keys: Sequence[str], *, now: float) -> dict[str, bytes]:
         """Return what these keys lead to."""
-        found: dict[str, bytes] = {}
+        values: dict[str, bytes] = {}
         with self._lock:
             share = self._shares.get(tenant)
             for key in keys if share is not None else ():
                 entry = share.entries.get(share.by_key.get(key, -1)) if share is not None else None
                 if entry is not None and now < entry.expires and share is not None and key not in share.ambiguous:
-                    found[key] = entry.value
-        return found
+                    values[key] = entry.value
+        return values
 
     def remove(self, tenant: str, key: str) -> bool:
         """Forget the value that a key leads to."""

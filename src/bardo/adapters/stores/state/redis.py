@@ -178,12 +178,12 @@ class RedisStore:
             return {}
         # One script: between two questions another machine may put a later value in the place of the one that a key led to.
         places, values = self._find(args=[self._prefix, _tenant_key(tenant), *(_bytes(key) for key in keys)])
-        found: dict[str, bytes] = {}
+        by_key: dict[str, bytes] = {}
         for key, place in zip(keys, places, strict=True):
             value, expires = values[place - 1] if place else (None, b"0")
             if value is not None and now < float(expires):
-                found[key] = bytes(value)
-        return found
+                by_key[key] = bytes(value)
+        return by_key
 
     def remove(self, tenant: str, key: str) -> bool:
         """Forget the value that a key leads to."""

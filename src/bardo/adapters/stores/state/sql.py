@@ -184,8 +184,8 @@ class PostgresStore:
         with self._engine.begin() as connection:
             # The lock that every change takes: until the end of this one nobody changes what is compared.
             connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({self._lock_number})")
-            found = connection.execute(self._find, {key: values[key] for key in ("tenant", "now", "keys")}).all()
-            if [bytes(one) for _, one in found] != [before]:
+            rows = connection.execute(self._find, {key: values[key] for key in ("tenant", "now", "keys")}).all()
+            if [bytes(value) for _, value in rows] != [before]:
                 return False
             return bool(connection.execute(self._put, values).scalar())
 
@@ -203,8 +203,8 @@ class PostgresStore:
 
     def totals(self, tenant: str | None = None) -> tuple[int, int]:
         """Return the number of values and their bytes."""
-        found = self._run(self._held, {"tenant": _ALL if tenant is None else _tenant_key(tenant)})
-        return (int(found[0][0]), int(found[0][1])) if found else (0, 0)
+        sums = self._run(self._held, {"tenant": _ALL if tenant is None else _tenant_key(tenant)})
+        return (int(sums[0][0]), int(sums[0][1])) if sums else (0, 0)
 
     def close(self) -> None:
         """Close the connections."""

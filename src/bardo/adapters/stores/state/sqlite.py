@@ -109,7 +109,7 @@ class SqliteStore:
 
     def find(self, tenant: str, keys: Sequence[str], *, now: float) -> dict[str, bytes]:
         """Return what these keys lead to."""
-        found: dict[str, bytes] = {}
+        values: dict[str, bytes] = {}
         with self._lock:
             for begin in range(0, len(keys), _KEYS_AT_ONCE):
                 some = keys[begin : begin + _KEYS_AT_ONCE]
@@ -118,8 +118,8 @@ class SqliteStore:
                     "SELECT keys.key, entries.value FROM keys JOIN entries ON entries.id = keys.entry "
                     f"WHERE keys.tenant = ? AND NOT keys.ambiguous AND entries.expires > ? AND keys.key IN ({marks})"
                 )
-                found |= dict(self._connection.execute(statement, (_tenant_key(tenant), now, *some)))
-        return found
+                values |= dict(self._connection.execute(statement, (_tenant_key(tenant), now, *some)))
+        return values
 
     def remove(self, tenant: str, key: str) -> bool:
         """Forget the value that a key leads to."""
@@ -159,7 +159,7 @@ class SqliteStore:
 
 def _entries_of_reply(rows: sqlite3.Connection, tenant: str, keys: Sequence[str], reply: str) -> list[tuple[int]]:
     """Return the entries of the same reply that these keys led to so far."""
-    found: set[tuple[int]] = set()
+    rows_held: set[tuple[int]] = set()
     if not reply:
         return []
     for begin in range(0, len(keys), _KEYS_AT_ONCE):
@@ -168,8 +168,8 @@ def _entries_of_reply(rows: sqlite3.Connection, tenant: str, keys: Sequence[str]
             "SELECT entries.id FROM keys JOIN entries ON entries.id = keys.entry "
             f"WHERE keys.tenant = ? AND entries.reply = ? AND keys.key IN ({','.join('?' * len(some))})"
         )
-        found.update(rows.execute(statement, (tenant, reply, *some)))
-    return list(found)
+        rows_held.update(rows.execute(statement, (tenant, reply, *some)))
+    return list(rows_held)
 
 
 def _tenant_key(tenant: str) -> str:
@@ -178,8 +178,8 @@ def _tenant_key(tenant: str) -> str:
 
 
 def _share(rows: sqlite3.Connection, tenant: str) -> tuple[int, int]:
-    found = rows.execute("SELECT entries, bytes FROM shares WHERE tenant = ?", (tenant,)).fetchone()
-    return (int(found[0]), int(found[1])) if found else (0, 0)
+    sums = rows.execute("SELECT entries, bytes FROM shares WHERE tenant = ?", (tenant,)).fetchone()
+    return (int(sums[0]), int(sums[1])) if sums else (0, 0)
 
 
 def _over(share: tuple[int, int], entries: int, size: int) -> bool:

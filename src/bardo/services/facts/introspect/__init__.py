@@ -241,9 +241,9 @@ class Introspector:
         # Names come from callers: a server that knows any name must not fill the memory.
         if len(self._asked) >= _MOST_KEPT:
             del self._asked[next(iter(self._asked))]
-        found = task.result()
-        found.retried, found.lost = retries, is_outdated and not found.problem
-        self._asked[key] = found
+        answer = task.result()
+        answer.retried, answer.lost = retries, is_outdated and not answer.problem
+        self._asked[key] = answer
         self._revisions[key[0]] = self._revisions.get(key[0], 0) + 1
 
     async def _ask(self, adapter: Adapter, provider: Provider, model: str) -> _Introspection:

@@ -50,8 +50,8 @@ class FeatureWord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         value = inside(row, *self.path.split("."))
         if not self.word:
             return flag(value)
-        said = [value] if isinstance(value, str) else value
-        return self.word in lowered_strings(said) if isinstance(said, list) else None
+        words = [value] if isinstance(value, str) else value
+        return self.word in lowered_strings(words) if isinstance(words, list) else None
 
 
 class FeatureWords(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -76,17 +76,17 @@ class FeatureWords(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         return {name: self._read_features(row) for name, row in rows_by_id(rows, *self.ids)}
 
     def _read_features(self, row: dict[str, Any]) -> StatedFeatures:
-        read = ((one.name, one.read(row)) for one in self.say)
+        read = ((word.name, word.read(row)) for word in self.say)
         return tuple([(name, has) for name, has in read if has is not None])
 
 
 def read_features(places: Sequence[FeatureWords], answers: Answers, model: str) -> dict[str, StatedFeatures]:
     """Return what the answers say of features, by model."""
-    found: dict[str, StatedFeatures] = {}
+    by_model: dict[str, StatedFeatures] = {}
     for place in places:
-        for name, said in place.read(answers, model).items():
-            found[name] = (*found.get(name, ()), *said)
-    return found
+        for name, words in place.read(answers, model).items():
+            by_model[name] = (*by_model.get(name, ()), *words)
+    return by_model
 
 
 MODEL = "$model"
@@ -116,8 +116,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     def url(self, provider: Provider, model: str) -> str:
         """Return the address of the question at a provider."""
-        path = self.path.replace(MODEL, quote(model, safe=""))
-        return provider.url(path)
+        return provider.url(self.path.replace(MODEL, quote(model, safe="")))
 
     def content(self, model: str) -> bytes:
         """Return the request's body, empty where there is none."""
@@ -143,10 +142,10 @@ class Adapter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     def read(self, answers: Mapping[str, Any], model: str) -> dict[str, LiveFacts]:
         """Return facts by model id, with what is said of features. Raises NotAnAnswer."""
         facts = READERS[self.name](answers, model)
-        said = read_features(self.features, answers, model)
+        features = read_features(self.features, answers, model)
         return {
-            name: msgspec.structs.replace(one, features=said[name]) if said.get(name) else one
-            for name, one in facts.items()
+            name: msgspec.structs.replace(stated, features=features[name]) if features.get(name) else stated
+            for name, stated in facts.items()
         }
 
 
@@ -171,12 +170,12 @@ def builtin_adapters() -> dict[str, Adapter]:
 
 def by_provider(adapters: Iterable[Adapter]) -> dict[str, Adapter]:
     """Return adapters by provider row. Raises ConfigError for one whose answers nobody reads."""
-    found: dict[str, Adapter] = {}
+    by_name: dict[str, Adapter] = {}
     for adapter in adapters:
         if adapter.name not in READERS:
             raise ConfigError(f"introspection.toml: no reader is called {adapter.name!r}")
-        found |= dict.fromkeys(adapter.providers, adapter)
-    return found
+        by_name |= dict.fromkeys(adapter.providers, adapter)
+    return by_name
 
 
 _MOST_BYTES = 16 * 1024 * 1024

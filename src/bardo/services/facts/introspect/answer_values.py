@@ -62,8 +62,8 @@ def day(value: Any) -> datetime.date | None:
 
 def levels(value: Any) -> tuple[Effort, ...]:
     """Return the levels that a list of words holds, in rising order."""
-    said = lowered_strings(value)
-    return tuple(effort for effort in EFFORTS if effort in said)
+    words = lowered_strings(value)
+    return tuple(effort for effort in EFFORTS if effort in words)
 
 
 def level(value: Any) -> Effort | None:

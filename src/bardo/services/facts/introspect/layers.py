@@ -32,7 +32,7 @@ def layers_of(live: LiveFacts | None, override: Facts | None = None) -> tuple[La
 def overridden(live: Facts, override: Facts) -> tuple[str, ...]:
     """Return the fields in which an override says something else than the server."""
     both = ((name, getattr(override, name), getattr(live, name)) for name in FIELDS)
-    return tuple(name for name, own, said in both if own is not None and said is not None and own != said)
+    return tuple(name for name, own, other in both if own is not None and other is not None and own != other)
 
 
 def log_override(target: Target, live: Facts, override: Facts) -> None:
@@ -69,7 +69,7 @@ class MergedFact(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def against(self) -> tuple[LayerValue, ...]:
         """The layers that say something else."""
-        return tuple(one for one in self.others if one.value != self.holds.value)
+        return tuple(other for other in self.others if other.value != self.holds.value)
 
 
 class MergedModel(msgspec.Struct, frozen=True, kw_only=True):
@@ -116,21 +116,21 @@ def merge(
     """
     target = control_target(Target(provider=provider, model=model))
     live = () if learned is None or learned.facts is None else (Layer("L1", learned.facts),)
-    kept = [layer for layer in own if layer.name == "listing"]
-    layers = [*(layer for layer in own if layer.name != "listing"), *live, *kept]
-    known = know(target, layers, models=models or builtin_models())
-    speakers = [*layers, *_catalog(known)]
-    facts = (_fact(name, speakers, learned, known, listed_on) for name in FIELDS)
+    listings = [layer for layer in own if layer.name == "listing"]
+    layers = [*(layer for layer in own if layer.name != "listing"), *live, *listings]
+    resolved = know(target, layers, models=models or builtin_models())
+    speakers = [*layers, *_catalog(resolved)]
+    facts = (_fact(name, speakers, learned, resolved, listed_on) for name in FIELDS)
     return MergedModel(
         provider=provider.id,
         dialect=provider.row.dialect,
         model=model,
-        id=known.found.id,
-        maker=known.found.maker,
-        how=known.found.how,
-        form=known.form.name,
+        id=resolved.found.id,
+        maker=resolved.found.maker,
+        how=resolved.found.how,
+        form=resolved.form.name,
         traits=provider.row.traits,
-        like=row.like if (row := known.row) is not None and row.assumed else "",
+        like=row.like if (row := resolved.row) is not None and row.assumed else "",
         facts=tuple(fact for fact in facts if fact is not None),
         live=learned,
     )
@@ -147,12 +147,12 @@ def _catalog(known: ResolvedFacts) -> list[Layer]:
 def _fact(
     field: str, layers: list[Layer], learned: FactsAnswer | None, known: ResolvedFacts, listed_on: datetime.date | None
 ) -> MergedFact | None:
-    said = [
+    statements = [
         _saying(layer, value, learned, known, listed_on)
         for layer in layers
         if (value := getattr(layer.facts, field)) is not None
     ]
-    return MergedFact(field=field, holds=said[0], others=tuple(said[1:])) if said else None
+    return MergedFact(field=field, holds=statements[0], others=tuple(statements[1:])) if statements else None
 
 
 def _saying(

@@ -120,14 +120,14 @@ def layers_of_list(listed: ListedModel | None) -> tuple[Layer, ...]:
 
 def features_of(live: LiveFacts | None, listed: ListedModel | None) -> dict[str, bool]:
     """Return what is said of features: by the server now, or in the list that was kept."""
-    kept = {} if listed is None else dict(listed.facts.features)
-    return kept if live is None else {**kept, **dict(live.features)}
+    features = {} if listed is None else dict(listed.facts.features)
+    return features if live is None else {**features, **dict(live.features)}
 
 
 def context_of(own: Iterable[ModelRow], live: LiveFacts | None, listed: ListedModel | None) -> int | None:
     """Return how many tokens a prompt and its answer may have: by the operator, the server now, or the list that was kept."""
-    said = (*(row.context for row in own), live and live.context, listed and listed.facts.context)
-    return next((tokens for tokens in said if tokens), None)
+    sizes = (*(row.context for row in own), live and live.context, listed and listed.facts.context)
+    return next((tokens for tokens in sizes if tokens), None)
 
 
 def source_of(provider: Provider) -> ListingSource | None:
@@ -155,9 +155,9 @@ def price_rows_of(provider: Provider, listing: Listing) -> Iterator[PriceRow]:
     source, row = source_of(provider), provider.row
     usual = provider.base_url.rstrip("/") == row.base_url.rstrip("/")
     names = (provider.id, *(source.providers if usual and source is not None else ()))
-    for model, said in listing.models.items():
-        if said.price is not None and not _WILDCARDS & set(model):
-            yield _row(model, said.price, names, listing)
+    for model, listed in listing.models.items():
+        if listed.price is not None and not _WILDCARDS & set(model):
+            yield _row(model, listed.price, names, listing)
 
 
 def _row(model: str, price: ListedPrice, names: tuple[str, ...], listing: Listing) -> PriceRow:
@@ -240,11 +240,11 @@ class CatalogRefresh:
                 new = await self._ask(provider, source)
         except (BardoError, NotAnAnswer, TimeoutError) as problem:
             return msgspec.structs.replace(about, problem=self._problem_text(problem, provider))
-        found = check(new, about.before, accept=accept)
-        if found.listing is not None and not dry:
-            self._listings.take(provider, found.listing)
+        outcome = check(new, about.before, accept=accept)
+        if outcome.listing is not None and not dry:
+            self._listings.take(provider, outcome.listing)
         return msgspec.structs.replace(
-            about, listing=found.listing, held=found.held, problem=found.refused, refused=bool(found.refused)
+            about, listing=outcome.listing, held=outcome.held, problem=outcome.refused, refused=bool(outcome.refused)
         )
 
     async def _ask(self, provider: Provider, source: ListingSource) -> Listing:
@@ -272,12 +272,12 @@ class CatalogRefresh:
 
 def askable(providers: Sequence[Provider]) -> list[Provider]:
     """Return the providers whose lists are read, each list once."""
-    found: dict[tuple[str, str], Provider] = {}
+    by_source: dict[tuple[str, str], Provider] = {}
     for provider in providers:
         source = source_of(provider)
         if source is not None:
-            found.setdefault((source.name, provider.base_url), provider)
-    return list(found.values())
+            by_source.setdefault((source.name, provider.base_url), provider)
+    return list(by_source.values())
 
 
 class HourlyRefresh:

@@ -48,7 +48,7 @@ def read_listing(source: ListingSource, body: bytes, at: float) -> Listing:
     except ValueError as problem:
         raise NotAnAnswer(f"it is no JSON: {problem}") from problem
     rows = _rows(source, answer)
-    known, models, odd = _facts(source, answer), dict[str, ListedModel](), 0
+    facts, models, odd = _facts(source, answer), dict[str, ListedModel](), 0
     for name, row in _named_rows(source, rows):
         if len(models) >= MOST_MODELS:
             raise NotAnAnswer(f"it lists more than {MOST_MODELS:,} models")
@@ -56,7 +56,7 @@ def read_listing(source: ListingSource, body: bytes, at: float) -> Listing:
             price = read_price(source, row)
         except OddPrice:
             price, odd = None, odd + 1
-        models[name] = ListedModel(facts=known.get(name) or _context(source, row), price=price)
+        models[name] = ListedModel(facts=facts.get(name) or _context(source, row), price=price)
     return Listing(source=source.name, at=at, models=models, odd=odd)
 
 
@@ -76,8 +76,8 @@ def _named_rows(source: ListingSource, rows: Sequence[dict[str, Any]]) -> Iterat
 
 def _counts(source: ListingSource, row: dict[str, Any]) -> bool:
     """Whether a row is about a model that bardo can ask; one that does not say is taken to be."""
-    said = inside(row, *source.kind.split(".")) if source.kind else None
-    return said is None or any(kind in (said if isinstance(said, list) else [said]) for kind in source.kinds)
+    value = inside(row, *source.kind.split(".")) if source.kind else None
+    return value is None or any(kind in (value if isinstance(value, list) else [value]) for kind in source.kinds)
 
 
 def _facts(source: ListingSource, answer: Any) -> dict[str, LiveFacts]:
@@ -190,8 +190,8 @@ def check(new: Listing, old: Listing | None, *, accept: bool = False) -> Checked
     if not moved:
         holding = new
     else:
-        kept = {name: msgspec.structs.replace(new.models[name], price=old.models[name].price) for name in moved}
-        holding = msgspec.structs.replace(new, models={**new.models, **kept})
+        unchanged = {name: msgspec.structs.replace(new.models[name], price=old.models[name].price) for name in moved}
+        holding = msgspec.structs.replace(new, models={**new.models, **unchanged})
     return CheckedListing(listing=holding, held=tuple(moved))
 
 
@@ -235,9 +235,9 @@ def _changes_of(name: str, before: dict[str, Any], after: dict[str, Any]) -> Ite
 
 def _flat(model: ListedModel) -> dict[str, Any]:
     """Return all that is said of a model, by the name of the field."""
-    said = {name: getattr(model.facts, name) for name in _FACTS} | dict(model.facts.features)
+    fields = {name: getattr(model.facts, name) for name in _FACTS} | dict(model.facts.features)
     if model.price is not None:
         price = model.price
-        said |= {f"price.{name}": getattr(price, name) for name in (*_RATES, "request", "threshold")}
-        said |= {} if price.long is None else {f"price.long.{name}": getattr(price.long, name) for name in _RATES}
-    return {name: value for name, value in said.items() if value is not None}
+        fields |= {f"price.{name}": getattr(price, name) for name in (*_RATES, "request", "threshold")}
+        fields |= {} if price.long is None else {f"price.long.{name}": getattr(price.long, name) for name in _RATES}
+    return {name: value for name, value in fields.items() if value is not None}

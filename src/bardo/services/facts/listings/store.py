@@ -46,10 +46,10 @@ class ListingStore:
     def stamp(self, name: str) -> tuple[int, int] | None:
         """Return what changes when a file is written anew, or None if there is none."""
         try:
-            found = (self.folder / name).stat()
+            status = (self.folder / name).stat()
         except OSError:
             return None
-        return found.st_mtime_ns, found.st_ino
+        return status.st_mtime_ns, status.st_ino
 
     def load(self, name: str) -> Listing | None:
         """Return the list in a file; None, with a warning, for a file that holds none."""

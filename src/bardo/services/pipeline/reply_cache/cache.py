@@ -62,11 +62,11 @@ class Flights:
                 return False
             try:
                 async with asyncio.timeout(min(until, flight.until) - now):
-                    found = await asyncio.shield(self._reply(key, flight))
+                    reply = await asyncio.shield(self._reply(key, flight))
             except TimeoutError:
                 return False
-            if found is not None:
-                return found
+            if reply is not None:
+                return reply
         return False
 
     def lead(self, key: Key) -> bool:
@@ -177,15 +177,15 @@ class ReplyCache:
 
     async def _find_elsewhere(self, effect: FindReply) -> KeptReply | bool:
         find = partial(_find, effect.tenant, effect.identity, self._clock)
-        found = self._kept_or_lead(effect, await self.calls.ask(find, self._seconds))
-        return await found if isinstance(found, Coroutine) else found
+        reply = self._kept_or_lead(effect, await self.calls.ask(find, self._seconds))
+        return await reply if isinstance(reply, Coroutine) else reply
 
     def _kept_or_lead(
         self, effect: FindReply, value: bytes | None
     ) -> KeptReply | bool | Coroutine[Any, Any, KeptReply | bool]:
-        kept = None if value is None else decode_kept(value)
-        if kept is not None and kept.kept_at >= effect.since:
-            return kept
+        reply = None if value is None else decode_kept(value)
+        if reply is not None and reply.kept_at >= effect.since:
+            return reply
         key = effect.tenant, effect.identity
         if not effect.lead or self._flights.lead(key):
             return effect.lead

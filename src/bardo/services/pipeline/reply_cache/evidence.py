@@ -129,13 +129,13 @@ class SimilarEvidence:
                 check_number(connection, 0)
                 connection.execute(_SCHEMA)
                 connection.executemany(_ADD, [(*name, count) for name, count in new.items()])
-                found = _counts(connection)
+                counts = _counts(connection)
         except BaseException:
             with self._lock:
                 self._new += new
             raise
         with self._lock:
-            self._stored = found
+            self._stored = counts
 
     def _all(self, fingerprint: str, name: str) -> int:
         return self._stored[fingerprint, name] + self._new[fingerprint, name]
@@ -157,14 +157,14 @@ def read_figures(folder: Path) -> list[SimilarFigures]:
 
 def figures_of(counts: Counter[tuple[str, str]]) -> list[SimilarFigures]:
     """Return counts as figures, one for each embedding."""
-    found = []
+    figures = []
     for fingerprint in sorted({fingerprint for fingerprint, _ in counts}):
         looks = {name: counts[fingerprint, name] for name in _LOOKS}
         compared = {
             name: sum(counts[fingerprint, f"{name} {band}"] for band in BANDS)
             for name in ("same", "different", "undecided")
         }
-        found.append(
+        figures.append(
             SimilarFigures(
                 fingerprint=fingerprint,
                 lookups=sum(looks.values()),
@@ -175,7 +175,7 @@ def figures_of(counts: Counter[tuple[str, str]]) -> list[SimilarFigures]:
                 **compared,
             )
         )
-    return found
+    return figures
 
 
 def _counts(connection: sqlite3.Connection) -> Counter[tuple[str, str]]:

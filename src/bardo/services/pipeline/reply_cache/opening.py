@@ -44,15 +44,15 @@ class MemoryReplies:
     def find(self, tenant: str, identity: bytes, *, now: float) -> bytes | None:
         """Return the value of an entry that has not expired."""
         with self._lock:
-            found = self._entries.get(identity)
-            if found is None or found.tenant != tenant:
+            entry = self._entries.get(identity)
+            if entry is None or entry.tenant != tenant:
                 return None
-            if now >= found.expires:
+            if now >= entry.expires:
                 self._remove(identity)
                 return None
             self._entries.move_to_end(identity)
             self._shares[tenant].move_to_end(identity)
-            return found.value
+            return entry.value
 
     def put(self, entry: CacheEntry, *, now: float) -> bool:
         """Keep an entry in the place of an earlier one, and return whether it is kept."""
@@ -135,12 +135,12 @@ class MemoryReplies:
 
 def _newer_than(numbers: OrderedDict[int, bytes], after: int) -> list[tuple[int, bytes]]:
     """Return the pairs with a number over `after`, the newest first: few of many, for whoever asks again and again."""
-    found: list[tuple[int, bytes]] = []
+    numbered: list[tuple[int, bytes]] = []
     for number in reversed(numbers):
         if number <= after:
             break
-        found.append((number, numbers[number]))
-    return found
+        numbered.append((number, numbers[number]))
+    return numbered
 
 
 def is_meant(entry: CacheEntry, selection: Selection) -> bool:

@@ -140,8 +140,8 @@ class RedisReplies:
 
     def indexed(self, after: int, most: int, *, now: float) -> Sequence[IndexedEntry]:
         """Return entries that have an index, a number over `after`, and have not expired, in the order of their numbers."""
-        found: list[IndexedEntry] = []
-        while len(found) < most:
+        entries: list[IndexedEntry] = []
+        while len(entries) < most:
             pairs = self._server.zrange(
                 f"{PREFIX}marked", f"({after}", "+inf", byscore=True, offset=0, num=most, withscores=True
             )
@@ -153,13 +153,13 @@ class RedisReplies:
                 rows = asked.execute()
             for (_, number), (tenant, identity, marks, expires) in zip(pairs, rows, strict=True):
                 after = int(number)
-                if marks and now < float(expires) and len(found) < most:
-                    found.append(
+                if marks and now < float(expires) and len(entries) < most:
+                    entries.append(
                         IndexedEntry(
                             number=after, tenant=tenant.decode(), identity=identity, index=marks, expires=float(expires)
                         )
                     )
-        return found
+        return entries
 
     def purge(self, selection: Selection) -> int:
         """Remove entries, and return how many there were."""

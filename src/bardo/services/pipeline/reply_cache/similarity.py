@@ -78,17 +78,17 @@ class VectorIndex:
 
     def add(self, scope: bytes, vector: bytes, row: VectorRow) -> None:
         """Keep a question, in the place of an earlier one with the same identity."""
-        found = self._scopes.get(scope)
-        if found is None:
+        vectors = self._scopes.get(scope)
+        if vectors is None:
             matrix: _Matrix = _Plain() if self._numpy is None else _Numpy(self._numpy)
-            found = self._scopes[scope] = _Scope(matrix, len(vector))
+            vectors = self._scopes[scope] = _Scope(matrix, len(vector))
         self._scopes.move_to_end(scope)
-        if len(vector) != found.width:
+        if len(vector) != vectors.width:
             return
-        self.rows += found.add(vector, row)
+        self.rows += vectors.add(vector, row)
         bound = self._most if self._numpy is not None else min(self._most, MOST_WITHOUT_NUMPY)
-        while len(found) > bound:
-            self.rows -= found.remove_oldest()
+        while len(vectors) > bound:
+            self.rows -= vectors.remove_oldest()
         while self.rows > self._most and len(self._scopes) > 1:
             _, oldest = self._scopes.popitem(last=False)
             self.rows -= len(oldest)
@@ -100,30 +100,30 @@ class VectorIndex:
 
     def size(self, scope: bytes) -> int:
         """Return how many questions a scope has."""
-        found = self._scopes.get(scope)
-        return 0 if found is None else len(found)
+        vectors = self._scopes.get(scope)
+        return 0 if vectors is None else len(vectors)
 
     def search(
         self, scope: bytes, vector: tuple[float, ...], *, least: float, most: int, now: float
     ) -> list[tuple[float, VectorRow]]:
         """Return the questions of a scope with their cosine similarity, the most similar first. Expired ones are dropped."""
-        found = self._scopes.get(scope)
-        if found is None or 4 * len(vector) != found.width:
+        vectors = self._scopes.get(scope)
+        if vectors is None or 4 * len(vector) != vectors.width:
             return []
         self._scopes.move_to_end(scope)
-        hits = found.search(vector, least, most)
+        hits = vectors.search(vector, least, most)
         living = [(cosine, row) for cosine, row in hits if now < row.expires]
         if len(living) < len(hits):
-            self.rows -= found.remove_expired(now)
-        if not len(found):
+            self.rows -= vectors.remove_expired(now)
+        if not len(vectors):
             del self._scopes[scope]
         return living
 
     def remove(self, scope: bytes, identity: bytes) -> None:
         """Forget a question, whose entry is gone."""
-        found = self._scopes.get(scope)
-        if found is not None:
-            self.rows -= found.remove(identity)
+        vectors = self._scopes.get(scope)
+        if vectors is not None:
+            self.rows -= vectors.remove(identity)
 
 
 class _Scope:
@@ -196,9 +196,9 @@ class _Numpy:
             shapes = (_FIRST_ROWS, half), (_FIRST_ROWS, len(values) - half), (_FIRST_ROWS,)
             self._arrays = [self._numpy.zeros(shape, dtype="float32") for shape in shapes]
         if row >= len(self._arrays[0]):
-            self._arrays = [self._grown(one) for one in self._arrays]
-        for one, part in zip(self._arrays, parts, strict=True):
-            one[row] = part
+            self._arrays = [self._grown(column) for column in self._arrays]
+        for column, part in zip(self._arrays, parts, strict=True):
+            column[row] = part
         self._count = max(self._count, row + 1)
 
     def _grown(self, values: Any) -> Any:
@@ -207,8 +207,8 @@ class _Numpy:
         return grown
 
     def move(self, source: int, target: int) -> None:
-        for one in self._arrays:
-            one[target] = one[source]
+        for column in self._arrays:
+            column[target] = column[source]
 
     def cut(self, rows: int) -> None:
         self._count = rows
@@ -216,7 +216,7 @@ class _Numpy:
     def most_similar(self, vector: tuple[float, ...], least: float, most: int) -> list[tuple[float, int]]:
         if not self._count:
             return []
-        head, tail, lengths = (one[: self._count] for one in self._arrays)
+        head, tail, lengths = (column[: self._count] for column in self._arrays)
         asked = self._numpy.array(vector, dtype="float32")
         first, second = asked[: head.shape[1]], asked[head.shape[1] :]
         scores = head @ first
@@ -225,21 +225,21 @@ class _Numpy:
         places = self._numpy.flatnonzero(scores + reach >= least - _ROUNDING)
         # Many rows that are read one by one take longer than all of them in order.
         many = len(places) * _READ_ALL > self._count
-        found = scores[places] + ((tail @ second)[places] if many else tail[places] @ second)
-        kept = found >= least
-        places, found = places[kept], found[kept]
+        similar = scores[places] + ((tail @ second)[places] if many else tail[places] @ second)
+        near = similar >= least
+        places, similar = places[near], similar[near]
         if len(places) > most:
-            best = self._numpy.argpartition(found, -most)[-most:]
-            places, found = places[best], found[best]
-        return sorted(zip(map(float, found), map(int, places), strict=True), reverse=True)
+            best = self._numpy.argpartition(similar, -most)[-most:]
+            places, similar = places[best], similar[best]
+        return sorted(zip(map(float, similar), map(int, places), strict=True), reverse=True)
 
     def _reached(self, scores: Any, tail: Any, second: Any, most: int) -> float:
         """Return a similarity that `most` rows have at least, by those that are best by their first half: others need not be looked at."""
         if len(scores) <= _TRIED or most > _TRIED:
             return -1.0
         tried = self._numpy.argpartition(scores, -_TRIED)[-_TRIED:]
-        found = self._numpy.partition(scores[tried] + tail[tried] @ second, -most)
-        return float(found[-most]) - _ROUNDING
+        reached = self._numpy.partition(scores[tried] + tail[tried] @ second, -most)
+        return float(reached[-most]) - _ROUNDING
 
 
 class _Plain:
@@ -332,9 +332,9 @@ class SimilarReplies:
         """Return entries of one scope, the most similar first."""
         await self._read_new()
         if self._index.size(effect.scope) <= _AT_ONCE:
-            found = self._search(effect)
+            hits = self._search(effect)
         else:
-            found = await asyncio.get_running_loop().run_in_executor(self._own_thread(), self._search, effect)
+            hits = await asyncio.get_running_loop().run_in_executor(self._own_thread(), self._search, effect)
         return tuple(
             Candidate(
                 identity=row.identity,
@@ -344,7 +344,7 @@ class SimilarReplies:
                 own=self.evidence.own(row.identity),
                 pool=self.evidence.pool(effect.fingerprint, cosine),
             )
-            for cosine, row in found
+            for cosine, row in hits
         )
 
     async def forget(self, effect: ForgetSimilar) -> None:
@@ -368,8 +368,8 @@ class SimilarReplies:
 
     async def _compared(self, effect: CompareAnswers) -> None:
         embedded: TextVectors = await self._effects.perform(Embed((effect.kept, effect.fresh)))
-        kept, fresh = embedded.vectors
-        cosine = sum(map(float.__mul__, kept, fresh)) if any(kept) and any(fresh) else None
+        stored, fresh = embedded.vectors
+        cosine = sum(map(float.__mul__, stored, fresh)) if any(stored) and any(fresh) else None
         outcome = compare_answers(effect.kept, effect.fresh, cosine)
         self.evidence.compared(effect.fingerprint, effect.identity, effect.cosine, outcome)
         self._store()
@@ -400,16 +400,16 @@ class SimilarReplies:
         self._read_at = self._watch()
         for _ in range(_MOST_READS):
             after, now, forgotten = self._last, self._clock(), self._forgotten
-            found = await self._calls.ask(
+            entries = await self._calls.ask(
                 lambda store, after=after, now=now: store.indexed(after, _ENTRIES_AT_ONCE, now=now),  # type: ignore[misc]
                 self._seconds,
             )
             if forgotten != self._forgotten:
                 # Some of what was read may have been removed meanwhile.
                 continue
-            if found:
-                self._add(found)
-            if not found or len(found) < _ENTRIES_AT_ONCE:
+            if entries:
+                self._add(entries)
+            if not entries or len(entries) < _ENTRIES_AT_ONCE:
                 return
 
     def _add(self, entries: Sequence[IndexedEntry]) -> None:

@@ -137,8 +137,8 @@ class SqlReplies:
 
     def find(self, tenant: str, identity: bytes, *, now: float) -> bytes | None:
         """Return the value of an entry that has not expired."""
-        found = self._read(_FIND, {"tenant": _text(tenant), "identity": identity, "now": now})
-        return bytes(found[0]["value"]) if found else None
+        rows = self._read(_FIND, {"tenant": _text(tenant), "identity": identity, "now": now})
+        return bytes(rows[0]["value"]) if rows else None
 
     def put(self, entry: CacheEntry, *, now: float) -> bool:
         """Keep an entry in the place of an earlier one, and return whether it is kept."""
@@ -171,7 +171,7 @@ class SqlReplies:
 
     def indexed(self, after: int, most: int, *, now: float) -> Sequence[IndexedEntry]:
         """Return entries that have an index, a number over `after`, and have not expired, in the order of their numbers."""
-        found = self._read(_INDEXED, {"after": after, "most": most, "now": now})
+        rows = self._read(_INDEXED, {"after": after, "most": most, "now": now})
         return [
             IndexedEntry(
                 number=row["number"],
@@ -180,7 +180,7 @@ class SqlReplies:
                 index=bytes(row["marks"]),
                 expires=row["expires"],
             )
-            for row in found
+            for row in rows
         ]
 
     def purge(self, selection: Selection) -> int:
@@ -197,8 +197,8 @@ class SqlReplies:
 
     def totals(self, tenant: str | None = None) -> tuple[int, int]:
         """Return how many entries and bytes are kept, of one tenant or of all."""
-        found = self._read(_ALL, {}) if tenant is None else self._read(_SHARE, {"tenant": _text(tenant)})
-        return (int(found[0]["entries"]), int(found[0]["bytes"])) if found else (0, 0)
+        sums = self._read(_ALL, {}) if tenant is None else self._read(_SHARE, {"tenant": _text(tenant)})
+        return (int(sums[0]["entries"]), int(sums[0]["bytes"])) if sums else (0, 0)
 
     def close(self) -> None:
         """Close the connections."""
@@ -252,10 +252,10 @@ def _shrink(connection: Connection, tenant: str | None, most_entries: int, most_
         entries, size, gone = held["entries"], held["bytes"], []
         values: dict[str, Any] = {"most": _AT_ONCE}
         oldest = connection.execute(_OLDEST if tenant is None else _OLDEST_OF, values | {"tenant": tenant})
-        for number, one in oldest:
+        for number, length in oldest:
             if entries <= most_entries and size <= most_bytes:
                 break
-            entries, size = entries - 1, size - one
+            entries, size = entries - 1, size - length
             gone.append(number)
         _remove(connection, gone)
 

@@ -36,8 +36,8 @@ def upgrade() -> None:
         sa.text(QUERY), {"of_an_attempt": '%"tokens_approx":true%'}
     ):
         day = max(-LAST_DAY, min(started_at / DAY, LAST_DAY)) // 1
-        said = "\0".join([str(int(day)), *texts])
-        group_id = hashlib.blake2b(said.encode(), digest_size=16).hexdigest()
+        key = "\0".join([str(int(day)), *texts])
+        group_id = hashlib.blake2b(key.encode(), digest_size=16).hexdigest()
         sums = groups.setdefault(group_id, dict.fromkeys(NAMES, 0))
         sums["estimated_calls"] += estimated
         sums["estimated_nanos"] = max(-LARGEST, min(sums["estimated_nanos"] + (nanos if estimated else 0), LARGEST))

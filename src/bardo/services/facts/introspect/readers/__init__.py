@@ -37,21 +37,21 @@ def read_openrouter(answers: Answers, model: str = "") -> dict[str, LiveFacts]:
 
 
 def _openrouter(row: dict[str, Any]) -> LiveFacts:
-    said = row.get("reasoning")
-    if not isinstance(said, dict):
+    reasoning = row.get("reasoning")
+    if not isinstance(reasoning, dict):
         parameters = row.get("supported_parameters")
         silent = not isinstance(parameters, list) or {"reasoning", "reasoning_effort"} & {
             str(parameter) for parameter in parameters
         }
         return LiveFacts() if silent else NO_THINKING
-    efforts = said.get("supported_efforts", ())
+    efforts = reasoning.get("supported_efforts", ())
     offered = EFFORTS if efforts is None else levels(efforts)
-    mandatory, enabled = flag(said.get("mandatory")), flag(said.get("default_enabled"))
-    budget = flag(said.get("supports_max_tokens"))
+    mandatory, enabled = flag(reasoning.get("mandatory")), flag(reasoning.get("default_enabled"))
+    budget = flag(reasoning.get("supports_max_tokens"))
     return LiveFacts(
         control=_control(effort=bool(offered), budget=bool(budget), toggle=mandatory is False),
         efforts=_with_none(offered, efforts) or None,
-        default_effort=level(said.get("default_effort")),
+        default_effort=level(reasoning.get("default_effort")),
         omit="on" if mandatory or enabled else "off" if enabled is False else None,
         off=None if mandatory is None else not mandatory,
         output_limit=count(inside(row, "top_provider", "max_completion_tokens")),
@@ -107,9 +107,9 @@ def read_cerebras(answers: Answers, model: str = "") -> dict[str, LiveFacts]:
 
 def _cerebras(row: dict[str, Any]) -> LiveFacts:
     features, parameters = row.get("supported_features"), row.get("supported_sampling_parameters")
-    said = {*lowered_strings(features), *lowered_strings(parameters)}
+    words = {*lowered_strings(features), *lowered_strings(parameters)}
     limits = LiveFacts(output_limit=count(row.get("max_output_length")), context=count(row.get("context_length")))
-    if not isinstance(features, list) or {"reasoning", "reasoning_effort"} & said:
+    if not isinstance(features, list) or {"reasoning", "reasoning_effort"} & words:
         return limits
     return msgspec.structs.replace(NO_THINKING, output_limit=limits.output_limit, context=limits.context)
 
@@ -125,11 +125,11 @@ def _venice(row: dict[str, Any]) -> LiveFacts:
         return NO_THINKING
     if not flag(inside(can, "supportsReasoningEffort")):
         return LiveFacts(context=count(inside(row, "model_spec", "availableContextTokens")))
-    said = inside(can, "reasoningEffortOptions")
+    words = inside(can, "reasoningEffortOptions")
     default = inside(can, "defaultReasoningEffort")
     return LiveFacts(
         control=("effort",),
-        efforts=_with_none(levels(said), said) or None,
+        efforts=_with_none(levels(words), words) or None,
         default_effort=level(default),
         omit="off" if default == "none" else "on" if level(default) else None,
         context=count(inside(row, "model_spec", "availableContextTokens")),
@@ -172,8 +172,8 @@ def _may_think(said: Any, context: Any) -> LiveFacts:
 
 
 def _control(*, effort: bool, budget: bool, toggle: bool) -> tuple[Control, ...] | None:
-    known: dict[Control, bool] = {"effort": effort, "budget": budget, "toggle": toggle}
-    return tuple(name for name, holds in known.items() if holds) or None
+    controls: dict[Control, bool] = {"effort": effort, "budget": budget, "toggle": toggle}
+    return tuple(name for name, holds in controls.items() if holds) or None
 
 
 # Templates that are switched by a sentence in the conversation: that the kwargs move nothing does not mean there is no off.
@@ -247,8 +247,8 @@ def _same(prompts: dict[str, str], one: str, other: str) -> bool:
 
 def _levelled(props: Any, prompts: dict[str, str]) -> bool:
     """Whether the template listens to a level: newer servers say so, and two levels render differently."""
-    said = flag(inside(props, "chat_template_caps", "supports_reasoning_effort"))
-    return bool(said) or any(_differ(prompts, "low", other) for other in ("high", "unsaid"))
+    flagged = flag(inside(props, "chat_template_caps", "supports_reasoning_effort"))
+    return bool(flagged) or any(_differ(prompts, "low", other) for other in ("high", "unsaid"))
 
 
 def _opens_thinking(prompt: str | None) -> bool | None:
@@ -269,15 +269,15 @@ def _openers() -> tuple[str, ...]:
 def _levels_of(template: str) -> tuple[Effort, ...]:
     """Return the levels a template compares with, in rising order: quoted words in the statements that name the effort."""
     statements = re.findall(r"\{[%{](?:(?!\{[%{]).)*?[%}]\}", template, re.DOTALL)
-    quoted = {word for one in statements if "reasoning_effort" in one for word in re.findall(r"['\"](\w+)['\"]", one)}
+    quoted = {word for tag in statements if "reasoning_effort" in tag for word in re.findall(r"['\"](\w+)['\"]", tag)}
     return tuple(effort for effort in EFFORTS if effort in quoted)
 
 
 def _default_of(template: str) -> Effort | None:
     """Return the level a template sets where none was said."""
-    found = re.search(r"set\s+reasoning_effort\s*=\s*['\"](\w+)['\"]", template)
-    found = found or re.search(r"reasoning_effort\s*\|\s*default\(\s*['\"](\w+)['\"]", template)
-    return level(found[1]) if found else None
+    match = re.search(r"set\s+reasoning_effort\s*=\s*['\"](\w+)['\"]", template)
+    match = match or re.search(r"reasoning_effort\s*\|\s*default\(\s*['\"](\w+)['\"]", template)
+    return level(match[1]) if match else None
 
 
 # Ollama's one family that is told a level and ignores true and false.
@@ -289,23 +289,23 @@ _OFF = frozenset(("none", "off"))
 def read_ds4(answers: Answers, model: str) -> dict[str, LiveFacts]:
     """Read `reasoning`: levels, which acts as which, the default. In too small a context `max` acts as the level below."""
     body = answers["props"]
-    said = inside(body, "reasoning")
-    if not isinstance(said, dict):
+    reasoning = inside(body, "reasoning")
+    if not isinstance(reasoning, dict):
         raise NotAnAnswer("it says nothing of reasoning")
-    efforts, aliases = levels(said.get("supported_efforts")), _aliases(said.get("aliases"))
-    context = next((found for path in _CONTEXTS if (found := count(inside(body, *path)))), None)
-    least = count(said.get("think_max_min_context"))
+    efforts, aliases = levels(reasoning.get("supported_efforts")), _aliases(reasoning.get("aliases"))
+    context = next((number for path in _CONTEXTS if (number := count(inside(body, *path)))), None)
+    least = count(reasoning.get("think_max_min_context"))
     if least and context and context < least and len(efforts) > 1 and "max" in efforts:
         efforts = tuple(effort for effort in efforts if effort != "max")
         aliases = {**aliases, "max": efforts[-1]}
-    default = next((word for name in ("effective_default", "default") if (word := text(said.get(name)))), None)
+    default = next((word for name in ("effective_default", "default") if (word := text(reasoning.get(name)))), None)
     facts = LiveFacts(
         control=("effort", "toggle") if efforts else None,
         efforts=efforts or None,
         aliases={name: acts for name, acts in aliases.items() if name != acts} or None,
         default_effort=level(default),
         omit=None if default is None else "off" if default in _OFF else "on",
-        off=None if _OFF.isdisjoint(lowered_strings(said.get("supported_efforts"))) else True,
+        off=None if _OFF.isdisjoint(lowered_strings(reasoning.get("supported_efforts"))) else True,
         context=context,
     )
     return {model: facts}
@@ -344,11 +344,11 @@ def read_lmstudio(answers: Answers, model: str = "") -> dict[str, LiveFacts]:
 def _lmstudio(row: dict[str, Any]) -> LiveFacts:
     if not isinstance(row.get("capabilities"), dict):
         return LiveFacts()
-    said = inside(row, "capabilities", "reasoning")
-    if not isinstance(said, dict):
+    reasoning = inside(row, "capabilities", "reasoning")
+    if not isinstance(reasoning, dict):
         return NO_THINKING
-    options, default = lowered_strings(said.get("allowed_options")), said.get("default")
-    efforts = levels(said.get("allowed_options"))
+    options, default = lowered_strings(reasoning.get("allowed_options")), reasoning.get("default")
+    efforts = levels(reasoning.get("allowed_options"))
     switched = "on" in options or "off" in options
     return LiveFacts(
         control=(*(("effort",) if efforts else ()), *(("toggle",) if switched else ())) or ("fixed",),
@@ -385,8 +385,8 @@ def read_sglang(answers: Answers, model: str) -> dict[str, LiveFacts]:
 
 def _base_model(weights: Any, name: str) -> str | None:
     """Return whose weights they are where that is not the name itself."""
-    said = text(weights)
-    return said if said != name else None
+    base = text(weights)
+    return base if base != name else None
 
 
 Reader = Callable[[Answers, str], dict[str, LiveFacts]]
