@@ -30,5 +30,5 @@ def dialect(name: str) -> Dialect:
     """Return the dialect called `name`. Raises KeyError for a name in neither table."""
     if name not in DIALECTS and name not in CLIENT_FORMS:
         raise KeyError(name)
-    found: Dialect = import_module(f"bardo.dialects.{name}").DIALECT
-    return found
+    declared: Dialect = import_module(f"bardo.dialects.{name}").DIALECT
+    return declared

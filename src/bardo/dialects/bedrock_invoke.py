@@ -100,13 +100,13 @@ _CONVERSE = frozenset(
 
 def payload_of(model: str) -> Payload:
     """Return the language of a model's payloads. Raises Unsupported where it is one of the model's own."""
-    found = _payload(dialect_models(NAME, model).payload)
-    if found is None:
+    payload = _payload(dialect_models(NAME, model).payload)
+    if payload is None:
         raise Unsupported(
             f"InvokeModel wants a body of its own for {model}",
             hint="ask for it through Converse: a provider with the catalog row bedrock",
         )
-    return found
+    return payload
 
 
 # Fields that only one language has, and that Bedrock demands in it.
@@ -212,18 +212,18 @@ def messages_for_claude(messages: tuple[Message, ...]) -> tuple[tuple[Message, .
 
 
 def _for_claude(blocks: tuple[Block, ...], degradations: list[Degradation]) -> list[Block]:
-    kept: list[Block] = []
+    kept_blocks: list[Block] = []
     for block in blocks:
         if not isinstance(block, ReasoningBlock) or not block.opaque:
-            kept.append(block)
+            kept_blocks.append(block)
             continue
         states = tuple(anthropics(state) for state in block.opaque if state.format != ANTHROPIC)
         if len(states) < len(block.opaque):
             why = "only thinking that Bedrock signed may be sent back to it"
             degradations.append(Degradation("reasoning", asked=ANTHROPIC, why=why))
         if states:
-            kept.append(msgspec.structs.replace(block, opaque=states))
-    return kept
+            kept_blocks.append(msgspec.structs.replace(block, opaque=states))
+    return kept_blocks
 
 
 def _reply_block(block: ReplyBlock) -> ReplyBlock:
@@ -346,10 +346,10 @@ def _betas(request: Request, losses: Losses) -> JsonObject:
     if request.dialect != "anthropic_messages":
         return {}
     asked = [name.strip() for name in request.headers.get("anthropic-beta", "").split(",") if name.strip()]
-    kept = [name for name in asked if name in _BETAS]
-    if len(kept) < len(asked):
-        losses.lose("anthropic-beta", asked, "Bedrock does not know all of these betas", sent=kept)
-    return {"anthropic_beta": kept} if kept else {}
+    betas = [name for name in asked if name in _BETAS]
+    if len(betas) < len(asked):
+        losses.lose("anthropic-beta", asked, "Bedrock does not know all of these betas", sent=betas)
+    return {"anthropic_beta": betas} if betas else {}
 
 
 def _nova(body: JsonObject) -> JsonObject:
@@ -454,7 +454,7 @@ class Decoder:
                 raw: JsonObject = {**_decode_raw(item.data or b"")}
             except (msgspec.MsgspecError, UnicodeError, RecursionError):
                 raw = value
-            left = {name: one for name, one in raw.items() if name not in added}
+            left = {name: value for name, value in raw.items() if name not in added}
             out += self._ours(inner.feed(Frame(encode_json(left))))
         return out
 
@@ -525,8 +525,8 @@ class Encoder:
         held = list(self._inner.feed(Failed(error)))
         name, payload = exception_of(error, self._extension)
         headers = {":exception-type": name, ":content-type": "application/json", ":message-type": "exception"}
-        kept = [chunk for chunk in self._payloads(held) if not _tells_of_error(chunk)]
-        return (*map(_chunk, kept), encode_event(payload, headers))
+        chunks = [chunk for chunk in self._payloads(held) if not _tells_of_error(chunk)]
+        return (*map(_chunk, chunks), encode_event(payload, headers))
 
     def _wrapped(self, pieces: Iterable[bytes]) -> Sequence[bytes]:
         return tuple(_chunk(payload) for payload in self._payloads(pieces))
@@ -556,8 +556,7 @@ _COUNT_HEADER = "x-amzn-bedrock-input-token-count"
 def encode_request(request: EmbedRequest, endpoint: EmbedEndpoint) -> WireRequest:
     """Write a request in the words of the model's family; the rest is in `degraded`. Raises Unsupported for an input that is no text."""
     body, degraded = encode_texts(request) if endpoint.payload == "cohere" else _titan(request)
-    path = f"model/{path_segment(request.model)}/invoke"
-    return WireRequest(path=path, body=write_json(body), degraded=degraded)
+    return WireRequest(path=f"model/{path_segment(request.model)}/invoke", body=write_json(body), degraded=degraded)
 
 
 def _titan(request: EmbedRequest) -> tuple[JsonObject, tuple[Degradation, ...]]:

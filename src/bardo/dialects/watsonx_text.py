@@ -236,7 +236,7 @@ class Decoder:
             self._start = ReplyStart(model=as_text(reply.model_id), created=seconds_of(reply.created_at))
             out.append(self._start)
         # Fields of no known meaning are told when first seen or changed.
-        fields = {name: one for name, one in (carried_fields(reply) or {}).items() if self._fields.get(name) != one}
+        fields = {name: part for name, part in (carried_fields(reply) or {}).items() if self._fields.get(name) != part}
         if fields:
             self._fields |= fields
             out.append(ReplyFields(NAME, fields))
@@ -259,11 +259,11 @@ class Decoder:
         if not self._counts:
             return
         token_count = dict(self._counts[min(self._counts)])
-        generated = [one["generated_token_count"] for one in self._counts.values()]
-        if len(generated) > 1 and all(type(one) is int for one in generated):
+        generated = [counts["generated_token_count"] for counts in self._counts.values()]
+        if len(generated) > 1 and all(type(number) is int for number in generated):
             token_count["generated_token_count"] = sum(generated)
         usage, degraded = _decode_usage({name: count for name, count in token_count.items() if count is not None})
-        out.extend(Degraded(one) for one in degraded)
+        out.extend(Degraded(loss) for loss in degraded)
         out.append(UsageUpdate(usage))
 
     def _fail(self, error: BardoError, out: list[Event]) -> None:
@@ -274,7 +274,7 @@ class Decoder:
 def _decode_usage(raw: JsonObject) -> tuple[Usage, tuple[Degradation, ...]]:
     given = [raw.get(name) for name in _COUNTS]
     usage = Usage(input_tokens=token_count(given[0]), output_tokens=token_count(given[1]), raw=raw)
-    doubts = [one for name, value in zip(_COUNTS, given, strict=True) for one in doubted(f"usage.{name}", value)]
+    doubts = [doubt for name, value in zip(_COUNTS, given, strict=True) for doubt in doubted(f"usage.{name}", value)]
     return usage, tuple(doubts)
 
 

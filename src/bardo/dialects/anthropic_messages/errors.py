@@ -53,19 +53,19 @@ def encode_error(error: BardoError) -> bytes:
 def error_object(error: BardoError) -> JsonObject:
     """Return the error as the object that stands in a body or in an `error` event."""
     own = own_refusal(error, NAME)
-    said: JsonObject = {
+    detail: JsonObject = {
         "type": own.upstream_type if own is not None and own.upstream_type in _STATUSES else _TYPES[error.kind],
         "message": message_in(in_anthropic_words, error, NAME, known=_KNOWN),
         "code": error.code,
     }
     if isinstance(error, InvalidRequest | Unsupported) and error.param:
-        said["param"] = error.param
+        detail["param"] = error.param
     if isinstance(error, Unsupported) and error.details:
-        said["details"] = error.details
+        detail["details"] = error.details
     if own is not None and isinstance(own.detail, dict) and own.detail.get("details") is not None:
-        said["details"] = own.detail["details"]
+        detail["details"] = own.detail["details"]
     request_id = (own.upstream_id if own is not None else "") or error.request_id
-    return {"type": "error", "error": said, **({"request_id": request_id} if request_id else {})}
+    return {"type": "error", "error": detail, **({"request_id": request_id} if request_id else {})}
 
 
 def decode_error(status: int, body: bytes, headers: dict[str, str], provider: str) -> UpstreamRefused:
@@ -83,11 +83,11 @@ def refusal(
     value: JsonValue, *, provider: str, status: int | None = None, retry_after: str | None = None
 ) -> UpstreamRefused:
     """Return the error that `value` tells of; `status` is found from its type where none came with it."""
-    said = value.get("error", value) if isinstance(value, dict) else value
-    fields: JsonObject = said if isinstance(said, dict) else {}
+    content = value.get("error", value) if isinstance(value, dict) else value
+    fields: JsonObject = content if isinstance(content, dict) else {}
     kind = _text(fields.get("type"))
-    named = (said.get("message") or said.get("detail")) if isinstance(said, dict) else None
-    text = (as_text(named or said) if said else "").strip()
+    named = (content.get("message") or content.get("detail")) if isinstance(content, dict) else None
+    text = (as_text(named or content) if content else "").strip()
     if len(text) > _QUOTED:
         text = text[:_QUOTED] + "…"
     return UpstreamRefused(
@@ -98,7 +98,7 @@ def refusal(
         upstream_type=kind,
         param=_text(fields.get("param")),
         retry_after=retry_after,
-        detail=said if fields else None,
+        detail=content if fields else None,
         dialect=NAME,
         upstream_id=(_text(value.get("request_id")) or "") if isinstance(value, dict) else "",
     )

@@ -305,7 +305,7 @@ class Decoder(PlainReplyDecoder, RepeatingDecoder):
     def _end(self, stop: wire.StopDelta | JsonObject, usage: JsonValue, beside: JsonObject, out: list[Event]) -> None:
         if not isinstance(stop, wire.StopDelta):
             # A reason may be missing in any way.
-            given = {name: one for name, one in stop.items() if one or name != "stop_reason"}
+            given = {name: value for name, value in stop.items() if value or name != "stop_reason"}
             stop = _read_message_part(given, wire.StopDelta)
         word = stop.stop_reason or ""
         if word:
@@ -361,21 +361,21 @@ class Decoder(PlainReplyDecoder, RepeatingDecoder):
                 _add_fields(opened, carried_fields(block), out)
 
     def _begin_redacted(self, index: int, block: wire.ReplyRedactedThinking, out: list[Event]) -> None:
-        found = SIGNED_BLOCKS.decode_redacted(block.data or "")
-        if self._states_of_texts.take(found):
+        redacted = SIGNED_BLOCKS.decode_redacted(block.data or "")
+        if self._states_of_texts.take(redacted):
             return
-        if found.owner == EMPTY:
+        if redacted.owner == EMPTY:
             self._last_text = self._count
-            give(self._count, found.states, out)
+            give(self._count, redacted.states, out)
             self._count += 1
             return
-        target = found.number_of_owner(self._last_text, self._calls)
+        target = redacted.number_of_owner(self._last_text, self._calls)
         if target is not None:
-            add_states(target, found.states, out)
+            add_states(target, redacted.states, out)
             return
         opened = self._open_block(index, wire.ReplyThinking)
         out.append(ThinkStart(opened.number, FORMAT))
-        add_states(opened.number, found.states, out)
+        add_states(opened.number, redacted.states, out)
         _add_fields(opened, carried_fields(block), out)
 
     def _open_block(self, index: int, kind: type[wire.ReplyBlock] | None) -> Block:
@@ -480,8 +480,8 @@ def _is_plain(block: wire.ReplyBlock) -> bool:
 def _head(message: JsonObject) -> wire.ReplyMessage:
     """Return what an odd message says beside its content and its end. An id and a model may be missing in any way."""
     elsewhere = ("type", "content", *_STOP)
-    fields = {name: one for name, one in message.items() if one or name not in ("id", "model")}
-    return _read_message_part({name: one for name, one in fields.items() if name not in elsewhere}, wire.ReplyMessage)
+    fields = {name: value for name, value in message.items() if value or name not in ("id", "model")}
+    return _read_message_part({name: part for name, part in fields.items() if name not in elsewhere}, wire.ReplyMessage)
 
 
 def _read_message_part(fields: JsonObject, kind: type[W]) -> W:

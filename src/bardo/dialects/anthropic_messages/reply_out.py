@@ -132,7 +132,7 @@ class MessageCollector(MessageFrames):
         elif kind == "thinking_delta":
             self._block["estimated_tokens"] = fields["estimated_tokens"]
         else:
-            self._block.setdefault(kind, []).append({name: one for name, one in fields.items() if name != "type"})
+            self._block.setdefault(kind, []).append({name: value for name, value in fields.items() if name != "type"})
 
     def stop(self, fields: JsonObject) -> None:
         """End the block."""

@@ -95,11 +95,11 @@ def decode_request(body: bytes, arrival: Arrival) -> Request:
             own = {name: fields.pop(name) for name in ("anthropic_version", "anthropic_beta") if name in fields}
             betas = read(own, wire.CloudFields, "").anthropic_beta or []
             names = [header_value(name, f"anthropic_beta[{place}]") for place, name in enumerate(betas)]
-            said: JsonObject = {"model": arrival.model} if arrival.model else {}
+            named_by_path: JsonObject = {"model": arrival.model} if arrival.model else {}
             if arrival.stream is not None and not arrival.counting:
                 fields.pop("stream", None)
-                said |= {"stream": True} if arrival.stream else {}
-            fields, headers = {**fields, **said}, {"anthropic-beta": ",".join(names)} if names else {}
+                named_by_path |= {"stream": True} if arrival.stream else {}
+            fields, headers = {**fields, **named_by_path}, {"anthropic-beta": ",".join(names)} if names else {}
             body = encode_json(fields)
         try:
             request = _request(fields, body, arrival)
@@ -214,23 +214,23 @@ def _messages(body: wire.Request, free: list[JsonValue]) -> tuple[Message, ...]:
 
     `free` takes what in them may be nested to any depth.
     """
-    said = [body.system, *[turn.content for turn in body.messages]]
+    contents = [body.system, *[turn.content for turn in body.messages]]
     names = {
         block.id: block.name
-        for blocks in said
+        for blocks in contents
         if type(blocks) is list
         for block in blocks
         if type(block) is wire.ToolUse
     }
-    found = [] if body.system is None else [Message("system", _blocks(body.system, names, free))]
+    messages = [] if body.system is None else [Message("system", _blocks(body.system, names, free))]
     for place, turn in enumerate(body.messages):
         role = _ROLES.get(turn.role)
         if role is None:
             at = f"messages[{place}].role"
             raise InvalidRequest(f"{at} is {turn.role!r}", hint=f"use {', '.join(_ROLES)}", param=at)
         more = None if turn.others is None else carried(turn, NAME)
-        found.append(Message(role, _blocks(turn.content, names, free), more))
-    return tuple(found)
+        messages.append(Message(role, _blocks(turn.content, names, free), more))
+    return tuple(messages)
 
 
 def _blocks(content: str | list[wire.Block], names: Mapping[str, str], free: list[JsonValue]) -> tuple[Block, ...]:
@@ -290,8 +290,8 @@ def _free_in(block: wire.Block) -> list[JsonValue]:
     """Return what in a block may be nested to any depth."""
     if isinstance(block, Unknown):
         return [block.whole.value]
-    found = [*(carried_fields(block) or {}).values()]
-    return [*found, block.content] if type(block) is wire.SearchResult else found
+    parts = [*(carried_fields(block) or {}).values()]
+    return [*parts, block.content] if type(block) is wire.SearchResult else parts
 
 
 def _text(block: wire.Text) -> TextBlock:
@@ -331,10 +331,10 @@ def _search_result(block: wire.SearchResult) -> DocumentBlock | UnknownBlock:
 
 
 def _redacted_thinking(block: wire.RedactedThinking) -> ReasoningBlock | Carrier:
-    found = SIGNED_BLOCKS.decode_redacted(block.data)
-    form = found.states[0].format if found.states else FORMAT
-    thinking = ReasoningBlock(format=form, opaque=found.states, carried=carried(block, NAME))
-    return thinking if found.owner is None else Carrier(found.states, found.owner, thinking)
+    redacted = SIGNED_BLOCKS.decode_redacted(block.data)
+    form = redacted.states[0].format if redacted.states else FORMAT
+    thinking = ReasoningBlock(format=form, opaque=redacted.states, carried=carried(block, NAME))
+    return thinking if redacted.owner is None else Carrier(redacted.states, redacted.owner, thinking)
 
 
 _PART_READERS: dict[type, Callable[..., ResultPart]] = {
@@ -437,16 +437,16 @@ def _effort(config: wire.OutputConfig | None) -> Effort | None:
 
 def _output_format(body: wire.Request) -> OutputFormat | None:
     """Return the shape of the answer. The older place counts only where the newer says nothing."""
-    found, at = None if body.output_config is None else body.output_config.format, "output_config.format"
-    if found is None and body.output_format is not None:
-        found, at = read(body.output_format, wire.OutputFormat, "output_format"), "output_format"
-    if found is None:
+    format_asked, at = None if body.output_config is None else body.output_config.format, "output_config.format"
+    if format_asked is None and body.output_format is not None:
+        format_asked, at = read(body.output_format, wire.OutputFormat, "output_format"), "output_format"
+    if format_asked is None:
         return None
-    if found.type != "json_schema":
-        raise InvalidRequest(f"{at}.type is {found.type!r}", hint="use json_schema", param=f"{at}.type")
-    if found.schema is None:
+    if format_asked.type != "json_schema":
+        raise InvalidRequest(f"{at}.type is {format_asked.type!r}", hint="use json_schema", param=f"{at}.type")
+    if format_asked.schema is None:
         raise InvalidRequest(f"{at}.schema is required", param=f"{at}.schema")
-    return OutputFormat(mode="json_schema", schema=found.schema, strict=True)
+    return OutputFormat(mode="json_schema", schema=format_asked.schema, strict=True)
 
 
 def _options(fields: JsonObject, body: wire.Request) -> BardoOptions:

@@ -203,10 +203,10 @@ def _shortest(blocks: list[Written]) -> object:
 
 
 def _blocks(message: Message, losses: Losses) -> list[Written]:
-    found: list[Written] = []
+    written_blocks: list[Written] = []
     for block in message.blocks:
         if type(block) is ToolCallBlock:
-            found.append(_call(block, losses))
+            written_blocks.append(_call(block, losses))
         elif type(block) is ToolResultBlock:
             content: list[Written] = []
             for part in block.content:
@@ -216,12 +216,12 @@ def _blocks(message: Message, losses: Losses) -> list[Written]:
                 written["content"] = _shortest(content)
             if block.is_error:
                 written["is_error"] = True
-            found.append(written if block.carried is None else {**written, **losses.own_fields(block.carried)})
+            written_blocks.append(written if block.carried is None else {**written, **losses.own_fields(block.carried)})
         elif type(block) is ReasoningBlock:
-            found += _thinking(block, losses)
+            written_blocks += _thinking(block, losses)
         else:
-            _add_part(block, found, losses)  # type: ignore[arg-type]
-    return found
+            _add_part(block, written_blocks, losses)  # type: ignore[arg-type]
+    return written_blocks
 
 
 def _add_part(block: RefusalBlock | ResultPart, found: list[Written], losses: Losses) -> None:
@@ -426,5 +426,5 @@ def with_thinking(
         thinking = {"type": "disabled"}
     # Thinking that is off has no display.
     off = thinking.get("type") == "disabled"
-    kept = {name: value for name, value in settings.items() if not (off and name == "display")}
-    return {**fields, "thinking": {**thinking, **kept}}, degraded
+    remaining = {name: value for name, value in settings.items() if not (off and name == "display")}
+    return {**fields, "thinking": {**thinking, **remaining}}, degraded

@@ -61,11 +61,11 @@ def _decode(block: JsonObject) -> SearchPart | None:
     if block.get("type") != _RESULT:
         return None
     name, content = _id(block.get("tool_use_id")), block.get("content")
-    listed = [one for one in content if isinstance(one, dict)] if isinstance(content, list) else []
-    own = name.startswith(_OWN_ID) or any(unseal_text(one.get("encrypted_content")) is not None for one in listed)
+    listed = [entry for entry in content if isinstance(entry, dict)] if isinstance(content, list) else []
+    own = name.startswith(_OWN_ID) or any(unseal_text(entry.get("encrypted_content")) is not None for entry in listed)
     if not isinstance(content, list):
         return SearchPart(id=name, results=SearchResults(error="unavailable"), own=own)
-    pages = [_page(one) for one in listed if isinstance(one.get("url"), str)]
+    pages = [_page(entry) for entry in listed if isinstance(entry.get("url"), str)]
     return SearchPart(id=name, results=SearchResults(pages=tuple(pages)), own=own)
 
 
@@ -108,7 +108,7 @@ def _decode_tool_search(block: JsonObject) -> ToolSearchPart | None:
         return None
     content = block.get("content")
     listed = content.get("tool_references") if isinstance(content, dict) else None
-    names = [one.get("tool_name") for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+    names = [entry.get("tool_name") for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
     return ToolSearchPart(
         id=_called(block.get("tool_use_id"))[0], found=tuple(name for name in names if isinstance(name, str))
     )
@@ -125,7 +125,7 @@ def _write_tool_search(
     request: Request, key: str, name: str, arguments: JsonObject, found: Sequence[str], error: str
 ) -> list[JsonObject]:
     use = f"{_OWN_ID}{key}"
-    references = [{"type": "tool_reference", "tool_name": one} for one in found]
+    references = [{"type": "tool_reference", "tool_name": name} for name in found]
     content: JsonObject = {"type": "tool_search_tool_search_result", "tool_references": references}
     if error:
         content = {"type": "tool_search_tool_result_error", "error_code": error}
@@ -146,22 +146,22 @@ _FIELD = "citations"
 
 
 def _decode_citation(value: JsonValue) -> Citations:
-    found, lost = [], dict[str, None]()
+    citations, lost = [], dict[str, None]()
     for entry in value if isinstance(value, list) else (value,):
         if not isinstance(entry, dict) or entry.get("type") != _KIND or not isinstance(entry.get("url"), str):
             lost[_FIELD] = None
             continue
-        found.append(Citation(entry["url"], entry.get("title") or "", cited_text=entry.get("cited_text") or ""))
+        citations.append(Citation(entry["url"], entry.get("title") or "", cited_text=entry.get("cited_text") or ""))
         if entry.get("encrypted_index"):
             lost[f"{_FIELD}.encrypted_index"] = None
-    return Citations(tuple(found), tuple(lost))
+    return Citations(tuple(citations), tuple(lost))
 
 
 def _write_citation(citations: Sequence[Citation]) -> list[JsonObject]:
     # The SDK's type has all five; only Anthropic's own search gives the index.
     return [
-        {"type": _KIND, "url": one.url, "title": one.title, "cited_text": one.cited_text, "encrypted_index": ""}
-        for one in citations
+        {"type": _KIND, "url": page.url, "title": page.title, "cited_text": page.cited_text, "encrypted_index": ""}
+        for page in citations
     ]
 
 

@@ -49,19 +49,19 @@ def encode_usage(usage: Usage) -> JsonObject:
     if raw and decode_usage(raw)[0] == usage:
         return raw
     cached, written = usage.cached_input_tokens, usage.cache_write_tokens
-    known: JsonObject = {"input_tokens": max(0, (usage.input_tokens or 0) - (cached or 0) - (written or 0))}
+    counts: JsonObject = {"input_tokens": max(0, (usage.input_tokens or 0) - (cached or 0) - (written or 0))}
     if written is not None:
-        known["cache_creation_input_tokens"] = written
+        counts["cache_creation_input_tokens"] = written
         hour = None if usage.details is None else usage.details.cache_write_1h_tokens
         if hour is not None:
             rest = max(0, written - hour)
-            known["cache_creation"] = {"ephemeral_5m_input_tokens": rest, "ephemeral_1h_input_tokens": hour}
+            counts["cache_creation"] = {"ephemeral_5m_input_tokens": rest, "ephemeral_1h_input_tokens": hour}
     if cached is not None:
-        known["cache_read_input_tokens"] = cached
-    known["output_tokens"] = usage.output_tokens or 0
+        counts["cache_read_input_tokens"] = cached
+    counts["output_tokens"] = usage.output_tokens or 0
     if usage.reasoning_tokens is not None:
-        known["output_tokens_details"] = {"thinking_tokens": usage.reasoning_tokens}
-    return {**raw, **known} if raw else known
+        counts["output_tokens_details"] = {"thinking_tokens": usage.reasoning_tokens}
+    return {**raw, **counts} if raw else counts
 
 
 def _is_own(raw: JsonValue) -> bool:

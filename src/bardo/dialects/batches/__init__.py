@@ -104,7 +104,7 @@ class OpenAIJobs:
     def decode_page(self, body: bytes) -> JobPage:
         """Read a page of the list. Raises WrongShape."""
         fields = read_object(body)
-        listed = tuple(_job(one) for one in objects_of(fields.get("data")))
+        listed = tuple(_job(item) for item in objects_of(fields.get("data")))
         more = fields.get("has_more") is True and bool(listed)
         return JobPage(jobs=listed, next_path=f"batches?limit={_PAGE}&after={listed[-1].id}" if more else "")
 
@@ -203,7 +203,7 @@ class MistralJobs:
     def decode_page(self, body: bytes) -> JobPage:
         """Read a page of the list. Raises WrongShape."""
         fields = read_object(body)
-        listed = tuple(_mistral_job(one) for one in objects_of(fields.get("data")))
+        listed = tuple(_mistral_job(item) for item in objects_of(fields.get("data")))
         page, total = fields.get("page"), fields.get("total")
         # The answer does not always say which page it is: then the list ends with it.
         if not (isinstance(page, int) and isinstance(total, int) and listed and (page + 1) * _PAGE < total):
@@ -228,7 +228,7 @@ def _mistral_job(fields: JsonObject) -> UpstreamJob:
         state=_mistral_state(status),
         tag=text_of(object_at(fields, "metadata"), TAG),
         results=file_paths(places),
-        errors=tuple(text_of(one, "message") for one in objects_of(fields.get("errors"))),
+        errors=tuple(text_of(item, "message") for item in objects_of(fields.get("errors"))),
         word=status,
         count=total if isinstance(total, int) and total else None,
         created_at=float(created) if isinstance(created, int | float) else None,
@@ -295,7 +295,7 @@ class AnthropicJobs:
     def decode_page(self, body: bytes) -> JobPage:
         """Read a page of the list. Raises WrongShape."""
         fields = read_object(body)
-        listed = tuple(_message_batch(one) for one in objects_of(fields.get("data")))
+        listed = tuple(_message_batch(item) for item in objects_of(fields.get("data")))
         last = text_of(fields, "last_id")
         more = fields.get("has_more") is True and bool(last)
         return JobPage(
@@ -322,7 +322,7 @@ class AnthropicJobs:
 
 def _message_batch(fields: JsonObject) -> UpstreamJob:
     word, job_id = text_of(fields, "processing_status"), required_id(fields, "id")
-    counts = [one for one in object_at(fields, "request_counts").values() if isinstance(one, int)]
+    counts = [number for number in object_at(fields, "request_counts").values() if isinstance(number, int)]
     # `results_url` names Anthropic's own host: behind a proxy the path below the base URL is the one that answers.
     results = (f"messages/batches/{job_id}/results",) if word == "ended" else ()
     return UpstreamJob(
@@ -362,8 +362,7 @@ class GeminiJobs:
         name = msgspec.json.encode(facts.tag)
         listed = b",".join(requests)
         body = b'{"batch":{"displayName":%b,"inputConfig":{"requests":{"requests":[%b]}}}}' % (name, listed)
-        path = f"{facts.path.partition(':')[0]}:batchGenerateContent"
-        return BatchCall(method="POST", path=path, body=body)
+        return BatchCall(method="POST", path=f"{facts.path.partition(':')[0]}:batchGenerateContent", body=body)
 
     def status(self, job_id: str) -> BatchCall:
         """Return the call that asks how far a job is."""
@@ -384,7 +383,7 @@ class GeminiJobs:
     def decode_page(self, body: bytes) -> JobPage:
         """Read a page of the list. Raises WrongShape."""
         fields = read_object(body)
-        listed = tuple(_gemini_job(one) for one in objects_of(fields.get("operations")))
+        listed = tuple(_gemini_job(item) for item in objects_of(fields.get("operations")))
         token = text_of(fields, "nextPageToken")
         return JobPage(jobs=listed, next_path=f"batches?pageSize={_PAGE}&pageToken={quote(token)}" if token else "")
 
@@ -423,7 +422,7 @@ def _gemini_job(fields: JsonObject) -> UpstreamJob:
         id=required_id(fields, "name"),
         state=_gemini_state(state, done=fields.get("done") is True),
         tag=text_of(about, "displayName"),
-        inline=tuple(msgspec.json.encode({**one, _PLACE: place}) for place, one in enumerate(listed)),
+        inline=tuple(msgspec.json.encode({**answer, _PLACE: place}) for place, answer in enumerate(listed)),
         errors=(text_of(error, "message"),) if error else (),
         word=state,
         # Google writes 64-bit numbers as texts.

@@ -189,15 +189,15 @@ def check_id(value: str) -> None:
 
 def file_paths(ids: Iterable[str]) -> tuple[str, ...]:
     """Return the paths of the contents of files, each once; those without an id are left out. Raises WrongShape."""
-    found = tuple(dict.fromkeys(one for one in ids if one))
-    for one in found:
-        check_id(one)
-    return tuple(f"files/{one}/content" for one in found)
+    file_ids = tuple(dict.fromkeys(file_id for file_id in ids if file_id))
+    for file_id in file_ids:
+        check_id(file_id)
+    return tuple(f"files/{file_id}/content" for file_id in file_ids)
 
 
 def objects_of(value: object) -> list[JsonObject]:
     """Return the objects of a list."""
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def raw_field(fields: Mapping[str, object], name: str) -> bytes:

@@ -64,15 +64,15 @@ def decode_new_batch(body: bytes) -> NewBatch:
         if not isinstance(fields.get(name), str) or not fields[name]:
             raise InvalidRequest(f"Missing required parameter: '{name}'.", param=name)
     if fields["endpoint"] not in ENDPOINTS:
-        listed = ", ".join(f"'{one}'" for one in ENDPOINTS)
+        listed = ", ".join(f"'{endpoint}'" for endpoint in ENDPOINTS)
         message = f"Invalid value: '{fields['endpoint'][:100]}'. Supported values are: {listed}."
         raise InvalidRequest(message, param="endpoint")
     if fields["completion_window"] != "24h":
         message = f"Invalid value: '{fields['completion_window'][:100]}'. Supported values are: '24h'."
         raise InvalidRequest(message, param="completion_window")
-    known = {"input_file_id", "endpoint", "completion_window", "metadata", "output_expires_after", "bardo"}
+    allowed = {"input_file_id", "endpoint", "completion_window", "metadata", "output_expires_after", "bardo"}
     for name in fields:
-        if name not in known:
+        if name not in allowed:
             raise InvalidRequest(f"Unknown parameter: '{name[:100]}'.", param=name[:100])
     return NewBatch(
         input_file_id=fields["input_file_id"],
@@ -86,14 +86,14 @@ def decode_new_batch(body: bytes) -> NewBatch:
 def _metadata(given: object) -> dict[str, str] | None:
     if given is None:
         return None
-    found = take(given, dict, "metadata")
-    if len(found) > _MOST_METADATA:
-        raise InvalidRequest(f"metadata may have {_MOST_METADATA} keys, and has {len(found)}", param="metadata")
-    for name, value in found.items():
+    metadata = take(given, dict, "metadata")
+    if len(metadata) > _MOST_METADATA:
+        raise InvalidRequest(f"metadata may have {_MOST_METADATA} keys, and has {len(metadata)}", param="metadata")
+    for name, value in metadata.items():
         if not isinstance(value, str) or len(name) > _LONGEST_NAME or len(value) > _LONGEST_VALUE:
             message = f"metadata takes names of {_LONGEST_NAME} and texts of {_LONGEST_VALUE} characters"
             raise InvalidRequest(message, param=f"metadata.{name[:_LONGEST_NAME]}")
-    return found
+    return metadata
 
 
 def expiry_seconds(given: object, param: str) -> int | None:
@@ -202,14 +202,14 @@ def decode_message_batch(body: bytes, *, most: int) -> list[BatchLine]:
     for name in fields:
         if name != "requests":
             raise InvalidRequest(f"{name[:100]}: Extra inputs are not permitted", param=name[:100])
-    for place, one in enumerate(listed):
-        take(one, dict, f"requests.{place}")
+    for place, item in enumerate(listed):
+        take(item, dict, f"requests.{place}")
     try:
         raw = msgspec.json.decode(body, type=_Requests).requests
     except msgspec.MsgspecError as problem:
         raise InvalidRequest(f"requests: {problem}", param="requests") from problem
     seen_ids: set[str] = set()
-    return [_line(place, item, one, seen_ids) for place, (item, one) in enumerate(zip(listed, raw, strict=True))]
+    return [_line(place, item, source, seen_ids) for place, (item, source) in enumerate(zip(listed, raw, strict=True))]
 
 
 def _line(place: int, item: dict[str, object], raw: dict[str, msgspec.Raw], seen_ids: set[str]) -> BatchLine:

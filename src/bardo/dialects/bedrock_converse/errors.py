@@ -54,11 +54,11 @@ _IN_STREAM = {
 
 def encode_error(error: BardoError) -> bytes:
     """Write an error body. AWS's clients look for the type in `__type` or `code` where the header is missing."""
-    said: JsonObject = {"message": _words_of(error), "__type": type_of(error), "code": type_of(error)}
-    said["bardo"] = {"code": error.code}
+    fields: JsonObject = {"message": _words_of(error), "__type": type_of(error), "code": type_of(error)}
+    fields["bardo"] = {"code": error.code}
     if isinstance(error, InvalidRequest) and error.param:
-        said["bardo"]["param"] = error.param
-    return encode_json(said)
+        fields["bardo"]["param"] = error.param
+    return encode_json(fields)
 
 
 def error_headers(error: BardoError) -> list[tuple[str, str]]:
@@ -127,11 +127,11 @@ def refusal(
     """Return the error that `value` tells of; its status is found from its type where none came with it."""
     fields: JsonObject = value if isinstance(value, dict) else {}
     kind = _bare(named or _text(fields.get("__type")) or _text(fields.get("code")))
-    found = _STATUSES.get((kind or "").lower(), 502) if status is None else status
+    status_known = _STATUSES.get((kind or "").lower(), 502) if status is None else status
     refused = UpstreamRefused(
         _message(value, fields, kind, status),
         provider=provider,
-        status=found,
+        status=status_known,
         upstream_code=_text(fields.get("originalStatusCode")),
         upstream_type=kind,
         retry_after=retry_after,
@@ -158,7 +158,7 @@ def _bare(named: str | None) -> str | None:
 
 def _message(value: object, fields: JsonObject, kind: str | None, status: int | None) -> str:
     given = [fields[name] for name in _MESSAGES if name in fields]
-    named = next((one for one in given if one), None)
+    named = next((text for text in given if text), None)
     text = as_text(named if given else value or "").strip()
     if len(text) > _QUOTED:
         text = text[:_QUOTED] + "…"

@@ -313,7 +313,7 @@ def _whole_block(raw: JsonObject) -> wire.WrittenBlock:
     value = raw.get(member)
     if member == "toolUse" and isinstance(value, dict):
         # The arguments are read as they were written.
-        value = {name: one for name, one in value.items() if name != "input"}
+        value = {name: field for name, field in value.items() if name != "input"}
         if is_hosted(value.get("type"), "tool_use"):
             member = ""
     return _second_look({member: value}, wire.WrittenBlock, "") if member else wire.WrittenBlock()
@@ -585,19 +585,19 @@ class _Content:
             self._give_redacted(block, out)
 
     def _give_redacted(self, block: Block, out: list[Event]) -> None:
-        found = SIGNED_BLOCKS.decode_redacted(_join_redacted(block.pieces))
-        if self._states_of_texts.take(found):
+        redacted = SIGNED_BLOCKS.decode_redacted(_join_redacted(block.pieces))
+        if self._states_of_texts.take(redacted):
             return
-        if found.owner == EMPTY:
+        if redacted.owner == EMPTY:
             self._last_text = block.number
-            give(block.number, found.states, out)
+            give(block.number, redacted.states, out)
             return
-        target = found.number_of_owner(self._last_text, self._calls)
+        target = redacted.number_of_owner(self._last_text, self._calls)
         if target is not None:
-            add_states(target, found.states, out)
+            add_states(target, redacted.states, out)
             return
         out.append(ThinkStart(block.number, FIELD))
-        add_states(block.number, found.states, out)
+        add_states(block.number, redacted.states, out)
         if block.value:
             out.append(BlockFields(block.number, NAME, block.value))
         out.append(ThinkEnd(block.number))

@@ -100,7 +100,7 @@ def decode_request(body: bytes, arrival: Arrival) -> Request:
             del fields["stream"]
         extra = {name: value for name, value in fields.items() if name not in _READ and name not in _APART}
         for name in ("inferenceConfig", "outputConfig"):
-            if others := {one: value for one, value in (fields.get(name) or {}).items() if one not in _READ[name]}:
+            if others := {key: value for key, value in (fields.get(name) or {}).items() if key not in _READ[name]}:
                 extra[name] = others
         if left:
             extra[ADDITIONAL] = left
@@ -110,7 +110,7 @@ def decode_request(body: bytes, arrival: Arrival) -> Request:
             tools=()
             if tools is None
             else tuple(
-                [_tool(*one) for one in zip(tools.tools or (), fields["toolConfig"].get("tools") or (), strict=True)]
+                [_tool(*pair) for pair in zip(tools.tools or (), fields["toolConfig"].get("tools") or (), strict=True)]
             ),
             tool_choice=None if tools is None or tools.tool_choice is None else _tool_choice(tools.tool_choice),
             max_output_tokens=limit,
@@ -157,34 +157,34 @@ _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant"}
 
 def _blocks(blocks: Sequence[wire.Block], raw: Sequence[JsonObject], names: dict[str, str]) -> tuple[Block, ...]:
     """Return the blocks of a message. `raw` is what they were read from, `names` those of the tools that were called, by ids."""
-    found: list[Block | Carrier] = []
+    blocks_read: list[Block | Carrier] = []
     for block, whole in zip(blocks, raw, strict=True):
         if block.reasoning_content is not None:
-            found += _thinking(block.reasoning_content, whole)
+            blocks_read += _thinking(block.reasoning_content, whole)
         elif block.tool_use is not None and not is_hosted(block.tool_use.type, "tool_use"):
-            found.append(_call(block.tool_use, whole))
+            blocks_read.append(_call(block.tool_use, whole))
         elif block.tool_result is not None and not is_hosted(block.tool_result.type, "tool_result"):
-            found.append(_result(block.tool_result, whole, names))
+            blocks_read.append(_result(block.tool_result, whole, names))
         else:
-            found.append(_part(block, whole))
-    return settled(found)
+            blocks_read.append(_part(block, whole))
+    return settled(blocks_read)
 
 
 def _thinking(thought: wire.ReasoningContent, whole: JsonObject) -> list[ReasoningBlock | Carrier]:
     rest = carried(unknown_fields(whole, THOUGHT), NAME)
-    found: list[ReasoningBlock | Carrier] = []
+    blocks: list[ReasoningBlock | Carrier] = []
     spoken = thought.reasoning_text
     if spoken is not None or thought.redacted_content is None:
         spoken = spoken or wire.ReasoningText()
         states = SIGNED_BLOCKS.decode_signature(spoken.signature or "")
         form = states[0].format if states else FIELD
-        found.append(ReasoningBlock(text=spoken.text or "", format=form, opaque=states, carried=rest))
+        blocks.append(ReasoningBlock(text=spoken.text or "", format=form, opaque=states, carried=rest))
     if thought.redacted_content is not None:
         redacted = SIGNED_BLOCKS.decode_redacted(thought.redacted_content)
         form = redacted.states[0].format if redacted.states else FIELD
         thinking = ReasoningBlock(format=form, opaque=redacted.states, carried=rest)
-        found.append(thinking if redacted.owner is None else Carrier(redacted.states, redacted.owner, thinking))
-    return found
+        blocks.append(thinking if redacted.owner is None else Carrier(redacted.states, redacted.owner, thinking))
+    return blocks
 
 
 def _call(use: wire.ToolUse, whole: JsonObject) -> ToolCallBlock:
@@ -204,12 +204,12 @@ def _result(result: wire.ToolResult, whole: JsonObject, names: dict[str, str]) -
         read_here = {"toolUseId": None, "content": None, **({"status": None} if is_error else {})}
         rest = carried(unknown_fields(whole, {"toolResult": read_here}), NAME)
     content: list[ResultPart] = []
-    for part, one in zip(result.content or (), raw.get("content") or (), strict=True):
-        if "json" in one and part.text is None:
+    for part, item in zip(result.content or (), raw.get("content") or (), strict=True):
+        if "json" in item and part.text is None:
             # Other dialects take text, so the value is told as its JSON, and goes back to Converse as it was.
-            content.append(TextBlock(write_json(part.json).decode(), carried=carried(one, NAME)))
+            content.append(TextBlock(write_json(part.json).decode(), carried=carried(item, NAME)))
         else:
-            content.append(_part(part, one))
+            content.append(_part(part, item))
     return ToolResultBlock(
         call_id=result.tool_use_id,
         name=names.get(result.tool_use_id, ""),
@@ -399,18 +399,18 @@ def with_markers(request: Request) -> Request:
 
 def _marked(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
     """Return blocks or tools without the cache points among them, and those before these with a marker."""
-    found: list[Any] = []
+    marked: list[Any] = []
     for entry in entries:
         own = entry.value if isinstance(entry, UnknownBlock) else getattr(entry.carried, "fields", None)
         point = own.get("cachePoint") if isinstance(own, dict) and len(own) == 1 else None
-        before: Any = found[-1] if found else None
+        before: Any = marked[-1] if marked else None
         plain = before is not None and not isinstance(before, UnknownBlock | ReasoningBlock)
         if not isinstance(point, dict) or not plain or getattr(before, "hosted", False):
-            found.append(entry)
+            marked.append(entry)
             continue
         ttl = {"ttl": point["ttl"]} if point.get("ttl") else {}
         fields = {} if before.carried is None else before.carried.fields
         beside = {"cachePoint": left} if (left := without(point, "type", "ttl")) else {}
         carried = Carried(NAME, {**fields, MARKER: {"type": "ephemeral", **ttl}, **beside})
-        found[-1] = msgspec.structs.replace(before, carried=carried)
-    return tuple(found)
+        marked[-1] = msgspec.structs.replace(before, carried=carried)
+    return tuple(marked)

@@ -168,7 +168,11 @@ class _MessageWriter:
             losses.lose("system", "system", why, sent="user")
         content = self._content(message.blocks)
         self._mark(content, fields)
-        if not self._own and any("document" in one for one in content) and not any("text" in one for one in content):
+        if (
+            not self._own
+            and any("document" in item for item in content)
+            and not any("text" in item for item in content)
+        ):
             # "A text block is required when a document is included" (DocumentBlock in Bedrock's API reference, 2026-11).
             content.append({"text": "Document."})
             losses.lose("document.text", None, "Bedrock wants text beside a document", sent="Document.")
@@ -344,12 +348,12 @@ def _with_cache_points(entries: list[JsonObject], losses: Losses) -> list[JsonOb
     """Return blocks or tools with a cache point behind each that holds a marker."""
     if not any(MARKER in entry for entry in entries):
         return entries
-    found: list[JsonObject] = []
+    entries_written: list[JsonObject] = []
     for entry in entries:
-        found.append({name: value for name, value in entry.items() if name != MARKER})
+        entries_written.append({name: value for name, value in entry.items() if name != MARKER})
         if MARKER in entry:
-            found.append(_cache_point(entry[MARKER], losses))
-    return found
+            entries_written.append(_cache_point(entry[MARKER], losses))
+    return entries_written
 
 
 def _cache_point(marker: Any, losses: Losses) -> JsonObject:

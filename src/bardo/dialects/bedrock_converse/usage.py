@@ -57,12 +57,12 @@ def encode_usage(usage: Usage) -> JsonObject:
         _READ[0]: cached,
         _CACHE_WRITE_FIELDS[0]: written,
     }
-    known: JsonObject = {name: value for name, value in counts.items() if value is not None}
+    counts_known: JsonObject = {name: value for name, value in counts.items() if value is not None}
     hour = None if usage.details is None else usage.details.cache_write_1h_tokens
     if hour is not None and written is not None:
-        kept = (("1h", hour), ("5m", max(0, written - hour)))
-        known["cacheDetails"] = [{"inputTokens": count, "ttl": ttl} for ttl, count in kept if count]
-    return {**raw, **known}
+        lifetimes = (("1h", hour), ("5m", max(0, written - hour)))
+        counts_known["cacheDetails"] = [{"inputTokens": count, "ttl": ttl} for ttl, count in lifetimes if count]
+    return {**raw, **counts_known}
 
 
 def _either_name(raw: JsonObject, names: tuple[str, str]) -> str:

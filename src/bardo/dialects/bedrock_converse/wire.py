@@ -481,7 +481,7 @@ _FIELD = "citations"
 
 
 def _decode(value: Any) -> Citations:
-    found, lost = [], dict[str, None]()
+    citations, lost = [], dict[str, None]()
     for entry in value if isinstance(value, list) else (value,):
         location = entry.get("location") if isinstance(entry, dict) else None
         page = location.get("web") if isinstance(location, dict) else None
@@ -490,15 +490,15 @@ def _decode(value: Any) -> Citations:
             lost[_FIELD] = None
             continue
         title = entry.get("title")
-        found.append(
+        citations.append(
             Citation(url, title if isinstance(title, str) else "", cited_text=_text(entry.get("sourceContent")))
         )
-    return Citations(tuple(found), tuple(lost))
+    return Citations(tuple(citations), tuple(lost))
 
 
 def _text(pieces: Any) -> str:
     listed = pieces if isinstance(pieces, list) else []
-    return "".join(one["text"] for one in listed if isinstance(one, dict) and isinstance(one.get("text"), str))
+    return "".join(entry["text"] for entry in listed if isinstance(entry, dict) and isinstance(entry.get("text"), str))
 
 
 def _write(citations: Sequence[Citation]) -> list[JsonObject]:

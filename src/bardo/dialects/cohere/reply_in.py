@@ -322,13 +322,13 @@ def _pieces(content: list[Piece] | Piece | str | None) -> list[Piece]:
         return []
     if isinstance(content, str):
         return [Piece(type="text", text=content)]
-    found: list[Piece] = []
+    pieces: list[Piece] = []
     for piece in content:
         if piece.type is None and piece.text and piece.thinking:
-            found += [Piece(thinking=piece.thinking), msgspec.structs.replace(piece, thinking=None)]
+            pieces += [Piece(thinking=piece.thinking), msgspec.structs.replace(piece, thinking=None)]
         else:
-            found.append(piece)
-    return found
+            pieces.append(piece)
+    return pieces
 
 
 def _object(value: object, what: str) -> JsonObject:
@@ -368,9 +368,9 @@ def _pieces_of(content: object) -> list[Piece] | str:
             type=item.get("type"),
             text=item.get("text"),
             thinking=item.get("thinking"),
-            others=Others({name: one for name, one in item.items() if name not in _PIECE}) or None,
+            others=Others({name: value for name, value in item.items() if name not in _PIECE}) or None,
         )
-        for item in (_object(one, "content") for one in _as_list(content))
+        for item in (_object(entry, "content") for entry in _as_list(content))
     ]
 
 
@@ -459,8 +459,8 @@ class _Content:
         elif kind == "unknown":
             add_piece(block.value, as_it_came(piece))
         else:
-            said, beside = (text, thinking) if kind == "text" else (thinking, text)
-            if words := as_text(said):
+            words_here, beside = (text, thinking) if kind == "text" else (thinking, text)
+            if words := as_text(words_here):
                 block.has_content = True
                 out.append(ThinkChunk(block.number, words) if kind == "thinking" else ContentChunk(block.number, words))
             if beside is not None or piece.others is not None or piece.signature is not None:
@@ -590,8 +590,8 @@ def _kind(piece: Piece, block: Block | None) -> Kind:
         named.append("text")
     if isinstance(piece.thinking, str):
         named.append("thinking")
-    known: Kind = "unknown" if block is None else block.kind
-    return known if known in named or not named else named[0]
+    kind: Kind = "unknown" if block is None else block.kind
+    return kind if kind in named or not named else named[0]
 
 
 def _calls(payload: JsonObject) -> Iterator[tuple[int, JsonObject, str]]:

@@ -160,8 +160,8 @@ class CohereCollector(CohereFrames):
             "tool_calls": self._calls,
             "citations": [*self._citations, *(others if isinstance(others, list) else [others])],
         }
-        known = {name: value for name, value in message.items() if value}
-        self.reply |= {"message": {**rest, "role": "assistant", **known}, **delta, **fields}
+        fields_told = {name: value for name, value in message.items() if value}
+        self.reply |= {"message": {**rest, "role": "assistant", **fields_told}, **delta, **fields}
         self._scores += self.reply.get("logprobs", [])
         if self._scores:
             self.reply["logprobs"] = self._scores

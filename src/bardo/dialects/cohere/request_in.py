@@ -79,7 +79,7 @@ def decode_request(body: bytes, arrival: Arrival) -> Request:
 def _messages(messages: list[wire.Message]) -> tuple[Message, ...]:
     """Return the messages. A result has the name of the tool that was called before it."""
     names: dict[str, str] = {}
-    found: list[Message] = []
+    turns: list[Message] = []
     for place, message in enumerate(messages):
         role = _ROLES.get(message.role)
         if role is None:
@@ -109,8 +109,8 @@ def _messages(messages: list[wire.Message]) -> tuple[Message, ...]:
             for call in message.tool_calls or ():
                 names[call.id] = call.function.name
                 blocks.append(_call(call))
-        found.append(Message(role, tuple(blocks), carried(carried_fields(message, _MISPLACED[message.role]), NAME)))
-    return tuple(found)
+        turns.append(Message(role, tuple(blocks), carried(carried_fields(message, _MISPLACED[message.role]), NAME)))
+    return tuple(turns)
 
 
 _ROLES: dict[str, Role] = {"system": "system", "user": "user", "assistant": "assistant", "tool": "user"}

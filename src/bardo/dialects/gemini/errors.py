@@ -54,13 +54,13 @@ def _status_of(error: BardoError) -> str:
 
 def decode_error(status: int, body: bytes, headers: dict[str, str], provider: str) -> UpstreamRefused:
     """Read an error answer; a body that is not Gemini's is quoted, shortened."""
-    found = error_object(_parsed(body))
-    if found is None:
+    error = error_object(_parsed(body))
+    if error is None:
         quoted = body.decode("utf-8", "replace").strip()[:_QUOTED]
         message = quoted or f"the provider answered {status} without a word"
         wait = headers.get("retry-after")
         return UpstreamRefused(message, provider=provider, status=status, retry_after=wait, dialect=NAME)
-    return refused(found, provider=provider, status=status, retry_after=headers.get("retry-after"))
+    return refused(error, provider=provider, status=status, retry_after=headers.get("retry-after"))
 
 
 def error_object(payload: object) -> object:
@@ -135,7 +135,7 @@ def _retry_delay(details: list[JsonObject]) -> str | None:
 
 
 def _objects(value: object) -> list[JsonObject]:
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def _parsed(body: bytes) -> object:

@@ -133,14 +133,14 @@ def decode_embedding_request(body: bytes, arrival: Arrival) -> EmbedRequest:
         asked = required(own, "requests", list)
         if not asked:
             raise InvalidRequest("requests is empty", hint="give at least one", param="requests")
-        requests = {f"requests[{place}]": one for place, one in enumerate(asked)}
+        requests = {f"requests[{place}]": item for place, item in enumerate(asked)}
     else:
         requests = {"": own}
-    read_ones = {at: read(one, EmbedContentRequest, at) for at, one in requests.items()}
+    read_ones = {at: read(item, EmbedContentRequest, at) for at, item in requests.items()}
     items = [*read_ones.values()]
     dimensions = {
-        count_field(one.output_dimensionality, f"{at}.outputDimensionality".removeprefix("."))
-        for at, one in read_ones.items()
+        count_field(item.output_dimensionality, f"{at}.outputDimensionality".removeprefix("."))
+        for at, item in read_ones.items()
     }
     if len(dimensions) > 1:
         message = "all requests of a batch must ask for the same outputDimensionality"
@@ -153,7 +153,7 @@ def decode_embedding_request(body: bytes, arrival: Arrival) -> EmbedRequest:
         extra["title"] = titles
     return EmbedRequest(
         model=arrival.model.removeprefix("models/"),
-        inputs=tuple(_input(one.content, f"{at}.content".removeprefix(".")) for at, one in read_ones.items()),
+        inputs=tuple(_input(item.content, f"{at}.content".removeprefix(".")) for at, item in read_ones.items()),
         dimensions=dimensions.pop(),
         task=_TASKS.get(words[0] or "") if len(words) == 1 else None,
         endpoint=arrival.endpoint,
@@ -195,7 +195,7 @@ def _with_model(body: JsonObject, name: str, request: EmbedRequest) -> JsonObjec
     if request.endpoint == BATCH and isinstance(requests, list):
         begin = request.part_of or 0
         asked = requests[begin : begin + len(request.inputs)]
-        return {**body, "requests": [{**one, "model": name} for one in asked]}
+        return {**body, "requests": [{**item, "model": name} for item in asked]}
     return {**body, "model": name}
 
 

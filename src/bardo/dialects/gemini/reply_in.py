@@ -77,7 +77,7 @@ class GeminiDecoder:
     def complete(self) -> bool:
         """Whether every candidate has ended."""
         candidates = self._candidates.values()
-        return not self._cut and (all(one.finish for one in candidates) if candidates else bool(self._block_reason()))
+        return not self._cut and (all(item.finish for item in candidates) if candidates else bool(self._block_reason()))
 
     def feed(self, item: Frame) -> Sequence[Event]:
         """Take one frame. Never raises: what cannot be read is a Failed event, after which nothing follows."""
@@ -139,10 +139,10 @@ class GeminiDecoder:
             return None
         if chunk is None or self._named != (chunk.response_id, chunk.model_version, chunk.create_time):
             return None
-        one = chunk.candidates[0]
-        part = one.content.parts[0]
+        first = chunk.candidates[0]
+        part = first.content.parts[0]
         text, kind = part.text, "thought" if part.thought else "text"
-        candidate = self._candidates.get(one.index if type(one.index) is int else 0)
+        candidate = self._candidates.get(first.index if type(first.index) is int else 0)
         if candidate is None or not text or candidate.kind != kind or candidate.finish:
             return None
         self._take_usage(chunk.usage_metadata)
@@ -162,12 +162,12 @@ class GeminiDecoder:
         if bytes(response.usage_metadata)[:1] not in _BEGINNINGS_OF_USAGE:
             raise _not_as_said("usageMetadata")
         self._take_usage(response.usage_metadata)
-        for position, one in enumerate(response.candidates or ()):
-            choice = one.index if type(one.index) is int and one.index >= 0 else position
+        for position, item in enumerate(response.candidates or ()):
+            choice = item.index if type(item.index) is int and item.index >= 0 else position
             candidate = self._candidates.get(choice)
             if candidate is None:
                 candidate = self._candidates[choice] = Candidate(choice)
-            candidate.read(one, events)
+            candidate.read(item, events)
 
     def _take_start(self, response: wire.Response, events: list[Event]) -> None:
         held = self._start or ReplyStart()
@@ -191,9 +191,9 @@ class GeminiDecoder:
         for candidate in self._candidates.values():
             candidate.close(events)
         if self._usage != _ABSENT:
-            grounding = [one.fields.get("groundingMetadata") for one in self._candidates.values()]
+            grounding = [candidate.fields.get("groundingMetadata") for candidate in self._candidates.values()]
             usage, degraded = decode_usage(self._whole_usage(events), self._excludes_reasoning, grounding)
-            events.extend(Degraded(one) for one in degraded)
+            events.extend(Degraded(loss) for loss in degraded)
             events.append(UsageUpdate(usage))
         if self._fields:
             events.append(ReplyFields(NAME, self._fields))
@@ -373,8 +373,8 @@ def _response_apart(payload: object) -> tuple[wire.Response, MalformedReply | No
     try:
         listed = _checked(payload.get("candidates"), list, "candidates") or ()
         response.candidates = []
-        for one in listed:
-            candidate, fault = _candidate_apart(_checked(one, dict, "candidates[]") or {})
+        for item in listed:
+            candidate, fault = _candidate_apart(_checked(item, dict, "candidates[]") or {})
             response.candidates.append(candidate)
             if fault is not None:
                 return response, fault
@@ -454,8 +454,8 @@ def _given(struct: wire.Response | wire.Candidate | wire.ReplyPart) -> JsonObjec
     values = values_of(struct)
     if values == unset:
         return _NOTHING
-    others, *known = values
-    return {name: value for name, value in zip(names, known, strict=True) if value is not UNSET} | (others or {})
+    others, *given = values
+    return {name: value for name, value in zip(names, given, strict=True) if value is not UNSET} | (others or {})
 
 
 def _carried_by(
@@ -515,12 +515,12 @@ def _whole_elements(array: str) -> Iterator[object]:
 def without_calls(data: bytes, places: Collection[int]) -> bytes:
     """Return a chunk without the calls at these places, counted over all its candidates."""
     payload = decode_leniently(data)
-    found = count()
+    number = count()
     for chunk in payload if isinstance(payload, list) else [payload]:
         for candidate in chunk.get("candidates") or ():
             content = (candidate or {}).get("content") or {}
             if parts := content.get("parts"):
                 content["parts"] = [
-                    part for part in parts if not (_is_whole_call(part or {}) and next(found) in places)
+                    part for part in parts if not (_is_whole_call(part or {}) and next(number) in places)
                 ]
     return msgspec.json.encode(payload)

@@ -332,9 +332,9 @@ class OpenParts:
 
     def drop_calls(self) -> None:
         """Forget the calls that are not written yet, and keep what waits behind them: the reply failed."""
-        kept = _Call()
-        kept.behind = [part for call in self._calls.values() for part in call.behind]
-        self._calls = OrderedDict({-1: kept} if kept.behind else {})
+        call = _Call()
+        call.behind = [part for call in self._calls.values() for part in call.behind]
+        self._calls = OrderedDict({-1: call} if call.behind else {})
 
     def _call(self, block: int) -> _Call:
         call = self._calls.get(block)
@@ -500,8 +500,7 @@ class GeminiEncoder:
         choice = self._choices[index]
         parts = self._last_parts[index] or [text_part("")]
         fields = choice.carried.fields
-        word = finish_word(choice.finish) if choice.finish else ""
-        return candidate_of(parts, index, finish=word, fields=fields)
+        return candidate_of(parts, index, finish=finish_word(choice.finish) if choice.finish else "", fields=fields)
 
     def _is_silent(self, index: int, fields: JsonObject) -> bool:
         choice = self._choices[index]

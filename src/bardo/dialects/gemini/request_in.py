@@ -210,21 +210,21 @@ def _effort(level: str) -> Effort | None:
 
 def _tools(tools: list[JsonObject] | JsonObject | None) -> tuple[Tool, ...]:
     """Read functions, and the tools that Google itself runs as `hosted`."""
-    found: list[Tool] = []
+    declared_tools: list[Tool] = []
     for place, tool in enumerate([tools] if isinstance(tools, dict) else tools or ()):
         for name, held in tool.items():
             if held is None:
                 continue
             if camel(name) != "functionDeclarations":
-                found.append(Tool(name=camel(name), hosted=True, carried=Carried(NAME, {camel(name): held})))
+                declared_tools.append(Tool(name=camel(name), hosted=True, carried=Carried(NAME, {camel(name): held})))
                 continue
             at = f"tools[{place}].functionDeclarations"
             take(held, (list, dict), at)
-            found += [
-                _function(read(one, wire.FunctionDeclaration, f"{at}[{number}]"))
-                for number, one in enumerate(held if isinstance(held, list) else [held])
+            declared_tools += [
+                _function(read(declaration, wire.FunctionDeclaration, f"{at}[{number}]"))
+                for number, declaration in enumerate(held if isinstance(held, list) else [held])
             ]
-    return tuple(found)
+    return tuple(declared_tools)
 
 
 def _function(function: wire.FunctionDeclaration) -> Tool:
@@ -280,9 +280,9 @@ def with_plain_choice(request: Request) -> Request:
     if plain is request:
         return request
     rest = {name: value for name, value in calling.items() if name != "allowedFunctionNames"}
-    kept = {**config, "functionCallingConfig": rest}
-    kept = {name: value for name, value in kept.items() if value or name != "functionCallingConfig"}
-    extra = {**request.extra, "toolConfig": kept}
+    config_left = {**config, "functionCallingConfig": rest}
+    config_left = {name: value for name, value in config_left.items() if value or name != "functionCallingConfig"}
+    extra = {**request.extra, "toolConfig": config_left}
     return msgspec.structs.replace(
         plain, extra={name: value for name, value in extra.items() if value or name != "toolConfig"}
     )

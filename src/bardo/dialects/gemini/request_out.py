@@ -137,7 +137,7 @@ class ContentWriter:
 
     def _result(self, block: ToolResultBlock) -> list[Part]:
         fields = fields_for(NAME, block.carried)
-        beside = [part for one in block.content if type(one) is not TextBlock for part in _medium(one) if part]
+        beside = [part for inner in block.content if type(inner) is not TextBlock for part in _medium(inner) if part]
         response = fields.get("functionResponse", {})
         call = self._calls.get(block.call_id)
         name = (call.name if call is not None and not (self._own and block.name) else "") or block.name
@@ -161,17 +161,17 @@ class ContentWriter:
     def _response(self, block: ToolResultBlock, beside: list[Part], fields: Part) -> Part:
         """Return a result as the object Gemini wants. It may refer to its parts by their names."""
         key, text = "error" if block.is_error else "output", block.text
-        found = object_in(text)
-        if found is None:
+        response = object_in(text)
+        if response is None:
             return {key: text}
         parts = [*beside, *(fields.get("parts") or ())]
-        if _REFERENCE in text and refers_beyond(found, display_names(parts) if self._own else frozenset()):
+        if _REFERENCE in text and refers_beyond(response, display_names(parts) if self._own else frozenset()):
             # "The referenced name `#/$defs/A` in function_response.response does not match to a display_name in the
             # function_response.parts" (vercel/ai#14369): to Gemini 3 this key names a part, and a schema means something else by it.
             why = "Gemini takes $ref for the name of a part, so the result goes as text"
             self._losses.lose_each("tool_result", block.call_id, why, sent="text")
             return {key: text}
-        return found if not block.is_error or "error" in found else {"error": found}
+        return response if not block.is_error or "error" in response else {"error": response}
 
     def _mark_unsigned(self, contents: list[Part]) -> None:
         """Mark the first call of each step of the current turn where it has no signature: Gemini 3 answers 400 otherwise."""
@@ -267,13 +267,13 @@ def refers_beyond(value: object, part_names: frozenset[str]) -> bool:
     """Whether JSON has the key of a reference anywhere, with another value than one of these names."""
     left = [value]
     while left:
-        one = left.pop()
-        if isinstance(one, dict):
-            if _REFERENCE in one and not (isinstance(one[_REFERENCE], str) and one[_REFERENCE] in part_names):
+        node = left.pop()
+        if isinstance(node, dict):
+            if _REFERENCE in node and not (isinstance(node[_REFERENCE], str) and node[_REFERENCE] in part_names):
                 return True
-            left.extend(one.values())
-        elif isinstance(one, list):
-            left.extend(one)
+            left.extend(node.values())
+        elif isinstance(node, list):
+            left.extend(node)
     return False
 
 
@@ -313,8 +313,8 @@ def encode_body(request: Request, row: ProviderRow, losses: Losses) -> JsonObjec
     extra = losses.own_extra(request)
     writer = ContentWriter(losses, own=own, signed=_signs_calls(request.model))
     system, contents = writer.write(request.messages)
-    known = shape_at(row, request.model).schema_fields
-    for word in untaken_words(request, known):
+    schema_fields = shape_at(row, request.model).schema_fields
+    for word in untaken_words(request, schema_fields):
         why = "Google's own schemas have no such word: the schema goes as JSON Schema"
         losses.lose("tools.schema", word, why, sent="parametersJsonSchema", key=word)
     if own and system is not None and (role := _system_role(request)):
@@ -325,12 +325,12 @@ def encode_body(request: Request, row: ProviderRow, losses: Losses) -> JsonObjec
         **further,
         "contents": contents,
         "systemInstruction": system,
-        "tools": _tools(request.tools, losses, known, own=own),
+        "tools": _tools(request.tools, losses, schema_fields, own=own),
         "toolConfig": _tool_config(request, extra),
         "generationConfig": {**_object(extra, "generationConfig"), **_generation_config(request)},
     }
-    said = {name: value for name, value in body.items() if value or name in further}
-    return merge_fields(said, encode_control(request, losses))
+    fields = {name: value for name, value in body.items() if value or name in further}
+    return merge_fields(fields, encode_control(request, losses))
 
 
 def encode_control(request: Request, losses: Losses) -> JsonObject:
@@ -361,7 +361,7 @@ def untaken_words(request: Request, known: frozenset[str]) -> list[str]:
     """Return words of a client's schemas in Google's own words that the target, which knows `known`, does not take there."""
     if not known or not request.tools or request.dialect != NAME:
         return []
-    return [word for one in declared_parameters(request.body or {}) if (word := untaken_word(one, known))]
+    return [word for schema in declared_parameters(request.body or {}) if (word := untaken_word(schema, known))]
 
 
 def request_path(request: Request) -> str:
@@ -472,5 +472,4 @@ def _calling(choice: ToolChoice | None, request: Request) -> JsonObject:
     if request.dialect != NAME and not any(not tool.hosted for tool in request.tools):
         # Google refuses a choice among no functions.
         return {}
-    named = {"allowedFunctionNames": [choice.name]} if choice.mode == "named" else {}
-    return {"mode": _MODES[choice.mode], **named}
+    return {"mode": _MODES[choice.mode], **({"allowedFunctionNames": [choice.name]} if choice.mode == "named" else {})}

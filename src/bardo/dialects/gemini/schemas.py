@@ -25,29 +25,29 @@ def json_schema(schema: JsonObject) -> JsonObject:
     """Return a schema in JSON Schema's words; one that already is comes back equal. Raises RecursionError on absurd nesting."""
     words = {name if name.startswith("$") else camel(name): value for name, value in schema.items()}
     nullable = words.pop("nullable", None) is True
-    found = {_RENAMED.get(name, name): _converted(name, value) for name, value in words.items()}
-    return _with_null(found) if nullable else found
+    converted = {_RENAMED.get(name, name): _converted(name, value) for name, value in words.items()}
+    return _with_null(converted) if nullable else converted
 
 
 def declared_parameters(body: JsonObject) -> Iterator[object]:
     """Yield the `parameters` of all functions that a client's body declares."""
     for tool in _objects(body.get("tools")):
         for declared in (value for name, value in tool.items() if camel(name) == "functionDeclarations"):
-            yield from (one["parameters"] for one in _objects(declared) if one.get("parameters") is not None)
+            yield from (tool["parameters"] for tool in _objects(declared) if tool.get("parameters") is not None)
 
 
 def _objects(value: object) -> list[JsonObject]:
-    return [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, dict)]
+    return [item for item in (value if isinstance(value, list) else [value]) if isinstance(item, dict)]
 
 
 def untaken_word(schema: object, known: Collection[str]) -> str:
     """Return a word of a schema that Google's own Schema, whose fields are `known`, does not take so; empty where it takes all."""
     waiting = [schema] if known else []
     while waiting:
-        one = waiting.pop()
-        if not isinstance(one, dict):
-            return json.dumps(one)
-        for name, value in one.items():
+        node = waiting.pop()
+        if not isinstance(node, dict):
+            return json.dumps(node)
+        for name, value in node.items():
             word = name if name.startswith("$") else camel(name)
             if word not in known or (word == "type" and not isinstance(value, str)):
                 return str(name)
@@ -67,10 +67,10 @@ def _converted(name: str, value: object) -> object:
         return _lower(value)
     if name in _OF_SCHEMAS:
         if isinstance(value, list) and name != "additionalProperties":
-            return [_of_schema(one) for one in value]
+            return [_of_schema(item) for item in value]
         return _of_schema(value)
     if name in _OF_NAMED_SCHEMAS and isinstance(value, dict):
-        return {name: _of_schema(one) for name, one in value.items()}
+        return {name: _of_schema(schema) for name, schema in value.items()}
     if name in _COUNTS and isinstance(value, str) and value.isdecimal():
         # Google writes 64-bit numbers as strings.
         return int(value)
@@ -83,7 +83,7 @@ def _of_schema(value: object) -> object:
 
 def _lower(value: object) -> object:
     if isinstance(value, list):
-        return [_lower(one) for one in value]
+        return [_lower(item) for item in value]
     return value.lower() if isinstance(value, str) else value
 
 
@@ -203,13 +203,13 @@ def _target(root: JsonObject, reference: str) -> JsonObject | None:
     """Return the schema that a JSON Pointer into the same document names; None for anything else."""
     if not reference.startswith("#/"):
         return None
-    found: object = root
+    node: object = root
     for part in reference[2:].split("/"):
         name = unquote(part).replace("~1", "/").replace("~0", "~")
-        if isinstance(found, list) and name.isdecimal() and int(name) < len(found):
-            found = found[int(name)]
-        elif isinstance(found, dict) and name in found:
-            found = found[name]
+        if isinstance(node, list) and name.isdecimal() and int(name) < len(node):
+            node = node[int(name)]
+        elif isinstance(node, dict) and name in node:
+            node = node[name]
         else:
             return None
-    return found if isinstance(found, dict) else None
+    return node if isinstance(node, dict) else None

@@ -359,36 +359,36 @@ _CHUNKS, _SUPPORTS = "groundingChunks", "groundingSupports"
 def _decode(value: object) -> Citations:
     grounding = value if isinstance(value, dict) else {}
     pages = [_page(chunk) for chunk in _objects(grounding.get(_CHUNKS))]
-    found: list[Citation] = []
+    citations: list[Citation] = []
     used: set[int] = set()
     for support in _objects(grounding.get(_SUPPORTS)):
         segment = support.get("segment")
         segment = segment if isinstance(segment, dict) else {}
-        start, end, said = segment.get("startIndex") or 0, segment.get("endIndex"), segment.get("text") or ""
+        start, end, text = segment.get("startIndex") or 0, segment.get("endIndex"), segment.get("text") or ""
         for number in support.get("groundingChunkIndices") or ():
             page = pages[number] if type(number) is int and 0 <= number < len(pages) else None
             if page is not None and type(start) is int and type(end) is int:
                 used.add(number)
-                found.append(page._replace(start=start, end=end, text=said))
-    found += [page for number, page in enumerate(pages) if page is not None and number not in used]
+                citations.append(page._replace(start=start, end=end, text=text))
+    citations += [page for number, page in enumerate(pages) if page is not None and number not in used]
     others = without(grounding, _CHUNKS, _SUPPORTS)
     lost = [f"{_FIELD}.{name}" for name, held in others.items() if not is_empty(held)]
     if None in pages or not grounding:
         lost.append(f"{_FIELD}.{_CHUNKS}")
-    return Citations(tuple(found), tuple(lost) if found else (_FIELD,))
+    return Citations(tuple(citations), tuple(lost) if citations else (_FIELD,))
 
 
 def _write(citations: Sequence[Citation]) -> JsonObject:
     pages = {(citation.url, citation.title): None for citation in citations}
     numbers = {page: number for number, page in enumerate(pages)}
     stretches: dict[tuple[int, int, str], list[int]] = {}
-    for one in citations:
-        if one.start is not None and one.end is not None and one.end > one.start:
-            listed = stretches.setdefault((one.start, one.end, one.text), [])
-            listed.append(numbers[one.url, one.title])
+    for citation in citations:
+        if citation.start is not None and citation.end is not None and citation.end > citation.start:
+            listed = stretches.setdefault((citation.start, citation.end, citation.text), [])
+            listed.append(numbers[citation.url, citation.title])
     supports = [
-        {"segment": {"startIndex": start, "endIndex": end, "text": said}, "groundingChunkIndices": listed}
-        for (start, end, said), listed in stretches.items()
+        {"segment": {"startIndex": start, "endIndex": end, "text": text}, "groundingChunkIndices": listed}
+        for (start, end, text), listed in stretches.items()
     ]
     return {_CHUNKS: [{"web": {"uri": url, "title": title}} for url, title in pages], _SUPPORTS: supports}
 
@@ -402,7 +402,7 @@ def _page(chunk: JsonObject) -> Citation | None:
 
 
 def _objects(value: object) -> list[JsonObject]:
-    return [one if isinstance(one, dict) else {} for one in value] if isinstance(value, list) else []
+    return [item if isinstance(item, dict) else {} for item in value] if isinstance(value, list) else []
 
 
 CITATIONS = CitationForm(field=_FIELD, read=_decode, write=_write, of_choice=True, in_bytes=True, at_end=True)

@@ -67,5 +67,4 @@ def _code_of(error: BardoError) -> str:
 def refusal_in_reply(error: object, provider: str) -> UpstreamRefused:
     """Return an error object that came in a stream or with status 200: its code tells the status."""
     code = error.get("code") if isinstance(error, dict) else None
-    status = _STATUSES.get(code.lower()) if isinstance(code, str) else None
-    return refused(error, provider=provider, status=status)
+    return refused(error, provider=provider, status=_STATUSES.get(code.lower()) if isinstance(code, str) else None)

@@ -169,7 +169,7 @@ class Decoder:
     def _take_usage(self, raw: object, out: list[Event]) -> None:
         if raw is not None and not self._over:
             usage, degraded = decode_usage(want(raw, dict, "usage"), self._excludes_reasoning)
-            out.extend(Degraded(one) for one in degraded)
+            out.extend(Degraded(loss) for loss in degraded)
             out.append(UsageUpdate(usage))
 
     def _end(self, interaction: wire.Interaction, fault: WrongShape | None, out: list[Event]) -> None:
@@ -184,8 +184,8 @@ class Decoder:
         self._over = True
         if status == "failed":
             faults = interaction.errors
-            said = faults[0] if isinstance(faults, list) and faults else {"message": "the interaction failed"}
-            out.append(Failed(refusal_in_reply(said, self._provider)))
+            reason = faults[0] if isinstance(faults, list) and faults else {"message": "the interaction failed"}
+            out.append(Failed(refusal_in_reply(reason, self._provider)))
         else:
             # A call that is the last step waits for its result.
             out.append(finish_of(status, called=isinstance(self._last, Call)))
@@ -488,7 +488,7 @@ def _delta(value: JsonObject) -> wire.Delta:
 def _objects(value: object, what: str) -> list[JsonObject]:
     """Return a list of objects; nothing at all is an empty one. Raises WrongShape."""
     listed: list[object] = [] if value is None else want(value, list, what)
-    return [want(one, dict, f"{what}[{place}]") for place, one in enumerate(listed)]
+    return [want(item, dict, f"{what}[{place}]") for place, item in enumerate(listed)]
 
 
 def _index(fields: JsonObject) -> int:

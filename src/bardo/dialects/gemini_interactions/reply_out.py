@@ -296,8 +296,8 @@ class Encoder(SerialEncoder[StepWriter, StepFrames]):
             **self.fields.fields,
             "bardo": self.extension or None,
         }
-        known = {name: value for name, value in interaction.items() if value is not None}
-        self.frames.write("interaction.completed", interaction=known)
+        fields = {name: value for name, value in interaction.items() if value is not None}
+        self.frames.write("interaction.completed", interaction=fields)
         self.frames.close()
 
     def write_error(self, error: BardoError) -> None:

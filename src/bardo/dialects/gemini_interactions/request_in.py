@@ -180,8 +180,8 @@ def with_plain_choice(request: Request) -> Request:
     if plain is request:
         return request
     extra = {**request.extra, "generation_config": without(config, "tool_choice")}
-    kept = {name: value for name, value in extra.items() if value or name != "generation_config"}
-    return msgspec.structs.replace(plain, extra=kept)
+    remaining = {name: value for name, value in extra.items() if value or name != "generation_config"}
+    return msgspec.structs.replace(plain, extra=remaining)
 
 
 def _mode(word: str) -> Literal["auto", "none", "required"]:
@@ -313,7 +313,7 @@ def _contents(given: str | list[wire.Content] | wire.Content | None) -> list[Blo
     if isinstance(given, str):
         return [TextBlock(given)]
     listed = given if isinstance(given, list) else [] if given is None else [given]
-    return [_result(one) if isinstance(one, wire.FunctionResult) else _medium(one) for one in listed]
+    return [_result(item) if isinstance(item, wire.FunctionResult) else _medium(item) for item in listed]
 
 
 def _medium(part: wire.Medium) -> ResultPart:

@@ -120,10 +120,10 @@ def _result(block: ToolResultBlock, losses: Losses) -> StepObject:
     if not block.content:
         result = ""
     elif not plain:
-        result = [content for one in block.content for content in _contents(one, losses)]
+        result = [content for inner in block.content for content in _contents(inner, losses)]
     else:
-        found = object_in(text)
-        result = text if found is None else found
+        value = object_in(text)
+        result = text if value is None else value
     step: StepObject = {"type": "function_result", "call_id": block.call_id, "result": result}
     if block.name:
         step["name"] = block.name

@@ -20,9 +20,9 @@ def thought_step(block: ReasoningBlock) -> StepObject:
     items = [{"type": "text", "text": text} for text in texts]
     given = as_list(fields.pop("summary", None))
     # Fields of the texts have no type.
-    if beside := [one for one in given if "type" not in one]:
-        items = [{**item, **one} for item, one in zip(items, beside, strict=False)] + items[len(beside) :]
-    summary = [*items, *[one for one in given if "type" in one]]
+    if beside := [item for item in given if "type" not in item]:
+        items = [{**item, **extra} for item, extra in zip(items, beside, strict=False)] + items[len(beside) :]
+    summary = [*items, *[item for item in given if "type" in item]]
     return {"type": "thought", **signed(block.opaque), **({"summary": summary} if summary else {}), **fields}
 
 

@@ -66,7 +66,7 @@ def _inputs(value: object) -> tuple[str, ...]:
         return (value,)
     if not value:
         raise InvalidRequest("input is required", hint="give a text, or a list of texts", param="input")
-    return tuple(take(one, str, f"input[{place}]") for place, one in enumerate(take(value, list, "input")))
+    return tuple(take(text, str, f"input[{place}]") for place, text in enumerate(take(value, list, "input")))
 
 
 def encode_request(request: EmbedRequest, endpoint: EmbedEndpoint) -> WireRequest:

@@ -206,11 +206,11 @@ class LineWriter(BlockWriter):
 def signature_of(writers: Sequence[LineWriter]) -> str:
     """Return the seal of all opaque state of a message, "" where there is none."""
     owned = [writer.owned() for writer in writers]
-    thinking = [one for one in owned if one.owner.startswith("thinking")]
-    calls = [one for one in owned if one.owner.startswith("call") and one.states]
-    texts = tuple(state for one in owned if one.owner == "text" for state in one.states)
+    thinking = [owner for owner in owned if owner.owner.startswith("thinking")]
+    calls = [owner for owner in owned if owner.owner.startswith("call") and owner.states]
+    texts = tuple(state for owner in owned if owner.owner == "text" for state in owner.states)
     # All stretches are named where one has state, so that the text can be cut where they begin.
-    stretches = thinking if any(one.states for one in thinking) else []
+    stretches = thinking if any(owner.states for owner in thinking) else []
     return seal_owned([*stretches, *calls, *([BlockStates("text", texts)] if texts else ())])
 
 

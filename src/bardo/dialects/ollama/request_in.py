@@ -30,14 +30,14 @@ def decode_request(body: bytes, arrival: Arrival) -> Request:
     try:
         fields = decode_object(body)
         # Fields that are only carried are not looked at: where one is unknown, the messages need no second look.
-        known = {name: value for name, value in fields.items() if name in _READ}
+        fields_read = {name: value for name, value in fields.items() if name in _READ}
         if arrival.stream is not None:
-            known.pop("stream", None)
+            fields_read.pop("stream", None)
         options: JsonObject = {}
-        if isinstance(known.get("options"), dict):
-            options = known["options"]
-            known["options"] = {name: value for name, value in options.items() if name in _OPTIONS}
-        request = read(known, wire.Request, "")
+        if isinstance(fields_read.get("options"), dict):
+            options = fields_read["options"]
+            fields_read["options"] = {name: value for name, value in options.items() if name in _OPTIONS}
+        request = read(fields_read, wire.Request, "")
         limit = whole_number(options, "num_predict", "options.")
         # Below 1 it is no limit: -1 is until the end, -2 until the context is full.
         limited = limit is not None and limit >= 1
@@ -77,31 +77,31 @@ _OPTIONS = frozenset((*SAMPLING.values(), "num_predict"))
 
 def _messages(messages: Sequence[wire.Message]) -> tuple[Message, ...]:
     calls = _Calls()
-    found: list[Message] = []
+    turns: list[Message] = []
     for place, message in enumerate(messages):
         wire_role = message.role.lower()
         role = _ROLES.get(wire_role)
         if role is None:
             param = f"messages[{place}].role"
             raise InvalidRequest(f"{param} is {wire_role!r}", hint=f"use {', '.join(_ROLES)}", param=param)
-        said: list[Block] = [TextBlock(message.content)] if message.content else []
-        said += [_image(picture) for picture in message.images or ()]
+        blocks: list[Block] = [TextBlock(message.content)] if message.content else []
+        blocks += [_image(picture) for picture in message.images or ()]
         rest = carried(carried_fields(message, _MISPLACED[wire_role]), NAME)
         if wire_role == "tool":
             requested_id = message.tool_call_id or None
             call_id, name = calls.answer(message.tool_name or "", requested_id)
             # A field that the client left out is left out where the result is sent on in this dialect.
             unnamed = None if requested_id else Carried(NAME, {"tool_call_id": None})
-            said = [ToolResultBlock(call_id=call_id, name=name, content=tuple(said), carried=unnamed)]  # type: ignore[arg-type]
+            blocks = [ToolResultBlock(call_id=call_id, name=name, content=tuple(blocks), carried=unnamed)]  # type: ignore[arg-type]
         elif wire_role == "assistant":
             signature = message.signature
             owned = open_signature(take("" if signature is None else signature, str, f"messages[{place}].signature"))
             if owned and rest is not None:
                 rest = carried(without(rest.fields, "signature"), NAME)
             called: list[Block] = [_call(call, calls) for call in message.tool_calls or ()]
-            said = restore(message.thinking or "", said, called, owned)
-        found.append(Message(role, tuple(said), rest))
-    return tuple(found)
+            blocks = restore(message.thinking or "", blocks, called, owned)
+        turns.append(Message(role, tuple(blocks), rest))
+    return tuple(turns)
 
 
 _ROLES: dict[str, Role] = {"system": "system", "user": "user", "assistant": "assistant", "tool": "user"}

@@ -31,38 +31,38 @@ def stretch(begin: int, end: int, states: Iterable[Opaque] = ()) -> BlockStates:
 
 def seal_owned(owned: Sequence[BlockStates]) -> str:
     """Return the signature, "" where there is no state at all."""
-    if not any(one.states for one in owned):
+    if not any(owner.states for owner in owned):
         return ""
-    return seal([state for one in owned for state in (Opaque("id", one.owner, _OWNER), *one.states)])
+    return seal([state for owner in owned for state in (Opaque("id", owner.owner, _OWNER), *owner.states)])
 
 
 def open_signature(signature: str) -> list[BlockStates]:
     """Return what `seal_owned` put in; nothing where the signature is somebody's own."""
-    found: list[BlockStates] = []
+    owners: list[BlockStates] = []
     for state in unseal(signature) or ():
         if state.format == _OWNER:
-            found.append(BlockStates(state.data))
-        elif found:
-            found[-1] = BlockStates(found[-1].owner, (*found[-1].states, state))
-    return found
+            owners.append(BlockStates(state.data))
+        elif owners:
+            owners[-1] = BlockStates(owners[-1].owner, (*owners[-1].states, state))
+    return owners
 
 
 def restore(thinking: str, text: list[Block], calls: list[Block], owned: Sequence[BlockStates]) -> list[Block]:
     """Return the blocks of a message with their states. Thinking that was changed has none: a signature is of the exact text."""
-    held = {one.owner: one.states for one in owned}
+    held = {owner.owner: owner.states for owner in owned}
     calls = [_with(block, held.get(f"call:{place}", ())) for place, block in enumerate(calls)]
     if "text" in held:
         text = [_with(block, held["text"]) for block in text[-1:] or [TextBlock("")]]
-    return [*_thoughts(thinking, [one for one in owned if one.owner.startswith("thinking:")]), *text, *calls]
+    return [*_thoughts(thinking, [owner for owner in owned if owner.owner.startswith("thinking:")]), *text, *calls]
 
 
 def _thoughts(thinking: str, owned: Sequence[BlockStates]) -> list[Block]:
     blocks: list[Block] = []
     end = 0
     try:
-        for one in owned:
-            begin, end = (int(edge) for edge in one.owner.split(":")[1:])
-            blocks.append(_reasoning_block(thinking[begin:end], one.states))
+        for owner in owned:
+            begin, end = (int(edge) for edge in owner.owner.split(":")[1:])
+            blocks.append(_reasoning_block(thinking[begin:end], owner.states))
     except ValueError:
         blocks.clear()
     if blocks and end == len(thinking):

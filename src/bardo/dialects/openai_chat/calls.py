@@ -188,7 +188,7 @@ class CallReader:
         """Take a `function_call`: some servers write each call there too (llama-cpp-python), whole, in pieces, before or after."""
         call = self._older
         if call is None or (piece.name and call.name not in ("", piece.name)):
-            same = (one for one in self._calls.values() if one.said_twice is None and piece.name in ("", one.name))
+            same = (call for call in self._calls.values() if call.said_twice is None and piece.name in ("", call.name))
             call = next(same, None)
             if call is not None:
                 call.said_twice = RepeatedArguments(call.arguments, _NEWER)
@@ -263,8 +263,8 @@ class CallReader:
 
 def says_something(function: ReplyFunction | ReplyCustom) -> bool:
     """Whether any of its fields does: Go clients write all fields of their structs."""
-    known = any(getattr(function, name) for name in function.__struct_fields__ if name != "others")
-    return known or any((function.others or {}).values())
+    has_value = any(getattr(function, name) for name in function.__struct_fields__ if name != "others")
+    return has_value or any((function.others or {}).values())
 
 
 class _Call:

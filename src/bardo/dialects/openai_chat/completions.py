@@ -58,7 +58,7 @@ def decode_completion(body: bytes) -> CompletionRequest:
     degraded = _degraded(asked, requests[0])
     return CompletionRequest(
         prompts=prompts,
-        requests=tuple(msgspec.structs.replace(one, operation="complete", degraded=degraded) for one in requests),
+        requests=tuple(msgspec.structs.replace(prompt, operation="complete", degraded=degraded) for prompt in requests),
         echo=bool(asked.echo),
     )
 
@@ -69,12 +69,12 @@ def _prompts(value: JsonValue) -> tuple[str, ...]:
     if not value:
         raise InvalidRequest("prompt is required", hint="give a text, or a list of texts", param="prompt")
     listed = take(value, list, "prompt")
-    if len(listed) > MOST_PROMPTS and all(isinstance(one, str) for one in listed):
+    if len(listed) > MOST_PROMPTS and all(isinstance(prompt, str) for prompt in listed):
         raise InvalidRequest(f"prompt holds {len(listed)} texts, and may hold {MOST_PROMPTS}", param="prompt")
-    if any(isinstance(one, int | list) for one in listed):
+    if any(isinstance(prompt, int | list) for prompt in listed):
         hint = "send the text: tokens mean something else to another model"
         raise Unsupported("a prompt of tokens cannot be put to a chat", hint=hint, param="prompt")
-    return tuple(take(one, str, f"prompt[{place}]") for place, one in enumerate(listed))
+    return tuple(take(prompt, str, f"prompt[{place}]") for place, prompt in enumerate(listed))
 
 
 def _chat_body(shared: JsonObject, prompt: str) -> bytes:
@@ -106,9 +106,9 @@ def encode_completion(responses: Sequence[Response], asked: CompletionRequest) -
     pairs = zip(responses, asked.requests, strict=True)
     chats = [msgspec.json.decode(encode_response(response, request)) for response, request in pairs]
     choices = [
-        _choice(one, asked, place)
+        _choice(moved, asked, place)
         for place, (chat, request) in enumerate(zip(chats, asked.requests, strict=True))
-        for one in ({**choice, "index": choice["index"] + place * request.choices} for choice in chat["choices"])
+        for moved in ({**choice, "index": choice["index"] + place * request.choices} for choice in chat["choices"])
     ]
     usage = _sum([chat["usage"] for chat in chats if chat.get("usage")])
     calls = [chat["bardo"] for chat in chats if "bardo" in chat]

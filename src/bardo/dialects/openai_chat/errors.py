@@ -91,7 +91,7 @@ def decode_error(status: int, body: bytes, headers: dict[str, str], provider: st
     detail = (value.get("error") or _first(value.get("errors")) or value) if isinstance(value, dict) else value
     if isinstance(detail, str) and isinstance(value, dict):
         # xAI says in `code` what happened, and in `error` what about.
-        detail = {"message": detail, **{name: said for name, said in value.items() if name != "error"}}
+        detail = {"message": detail, **{name: field for name, field in value.items() if name != "error"}}
     return _refused(detail, status=status, provider=provider, retry_after=headers.get("retry-after"), body=body)
 
 
@@ -149,8 +149,8 @@ def _cause(metadata: object) -> str:
     except ValueError:
         value = None
     held = value.get("error", value) if isinstance(value, dict) else None
-    said = held.get("message") if isinstance(held, dict) else held
-    return said if isinstance(said, str) and said else excerpt(data)
+    message = held.get("message") if isinstance(held, dict) else held
+    return message if isinstance(message, str) and message else excerpt(data)
 
 
 def _status_of(detail: object) -> int:
@@ -165,5 +165,5 @@ def _status_of(detail: object) -> int:
             return value
     # DeepSeek's `code` is `invalid_request_error` whatever went wrong, its `type` says what (2026-10).
     words = (fields.get("code"), fields.get("type"))
-    found = [_STATUSES[word] for word in words if isinstance(word, str) and word in _STATUSES]
-    return next((status for status in found if status != _UNSPECIFIC), found[0] if found else 502)
+    statuses = [_STATUSES[word] for word in words if isinstance(word, str) and word in _STATUSES]
+    return next((status for status in statuses if status != _UNSPECIFIC), statuses[0] if statuses else 502)

@@ -79,10 +79,10 @@ class Repetition:
         if make is None:
             return None
         self._used = True
-        said = [*filter(None, texts)]
-        if listen is not None and said:
-            listen("".join(said))
-        return (*map(make, said),)
+        texts_given = [*filter(None, texts)]
+        if listen is not None and texts_given:
+            listen("".join(texts_given))
+        return (*map(make, texts_given),)
 
     def note(self, data: bytes, events: Sequence[Event], listener: Listener, *, steady: bool) -> None:
         """Take notice of a frame that was read. `steady`: no block began or ended."""
@@ -107,9 +107,9 @@ class Repetition:
         self._used = False
         if self._lessons:
             self._lessons -= 1
-            found = learn(data, piece.arguments if isinstance(piece, ToolCallChunk) else piece.text)
+            frame = learn(data, piece.arguments if isinstance(piece, ToolCallChunk) else piece.text)
             # Three shapes are enough: Z.ai takes turns between two.
-            self._frames = [found, *self._frames[:2]] if found is not None else self._frames
+            self._frames = [frame, *self._frames[:2]] if frame is not None else self._frames
 
     def _forget(self) -> None:
         self._frames, self._shape = [], None
@@ -149,20 +149,20 @@ class RepeatedFrame:
         places, pattern = self._places, self._between
         if places == 1:
             return between
-        around, found = len(pattern) - places, list[bytes]()
+        around, values = len(pattern) - places, list[bytes]()
         for data in between:
             value = data[: (len(data) - around) // places]
-            found.append(value if data == pattern.replace(b"\0", value) else b"")
-        return found
+            values.append(value if data == pattern.replace(b"\0", value) else b"")
+        return values
 
 
 def learn(data: bytes, text: str) -> RepeatedFrame | None:
     """Return the frame as one that may be repeated, where `text` is told from everything else in it."""
     if len(data) > _LARGEST:
         return None
-    found = _FILLER.search(data)
-    end = found.start() if found else len(data)
-    filler = data[end : data.index(b'":"', end) + 3] if found else b""
+    match = _FILLER.search(data)
+    end = match.start() if match else len(data)
+    filler = data[end : data.index(b'":"', end) + 3] if match else b""
     try:
         for find in (_parts_as_written, _parts_in_any_spelling):
             parts = find(data[:end], text)
@@ -181,7 +181,7 @@ def _parts_as_written(data: bytes, text: str) -> list[bytes]:
 def _parts_in_any_spelling(data: bytes, text: str) -> list[bytes]:
     """Return what stands around each string that says the text."""
     strings = _STRING.finditer(data)
-    spots = [one.span() for one in strings if len(one.group()) >= len(text) + 2 and _text_of(one.group()) == text]
+    spots = [spot.span() for spot in strings if len(spot.group()) >= len(text) + 2 and _text_of(spot.group()) == text]
     edges = [0, *(edge for spot in spots for edge in spot), len(data)]
     return [data[begin:stop] for begin, stop in zip(edges[::2], edges[1::2], strict=True)]
 

@@ -67,7 +67,7 @@ def decode_request(body: bytes, arrival: Arrival) -> EmbedRequest:
     if encoding not in ("float", "base64"):
         raise InvalidRequest(f"encoding_format is {encoding!r}", hint="use float or base64", param="encoding_format")
     task = _TASKS.get(kind) if isinstance(kind, str) else None
-    known = _READ | {"input_type"} if task is not None else _READ
+    fields_read = _READ | {"input_type"} if task is not None else _READ
     return EmbedRequest(
         model=asked.model,
         inputs=_inputs(asked.input),
@@ -75,7 +75,7 @@ def decode_request(body: bytes, arrival: Arrival) -> EmbedRequest:
         encoding="base64" if encoding == "base64" else "float",
         task=task,
         dialect=NAME,
-        extra={name: value for name, value in fields.items() if name not in known and value is not None},
+        extra={name: value for name, value in fields.items() if name not in fields_read and value is not None},
         body={name: value for name, value in fields.items() if name != "bardo"},
         options=read_options(fields),
     )
@@ -91,7 +91,7 @@ def _inputs(value: JsonValue) -> tuple[EmbedInput, ...]:
         raise InvalidRequest("input is empty", hint=_INPUT, param="input")
     if _are_tokens(listed):
         return (tuple(listed),)
-    return tuple(_input(one, f"input[{place}]") for place, one in enumerate(listed))
+    return tuple(_input(item, f"input[{place}]") for place, item in enumerate(listed))
 
 
 def _input(value: JsonValue, at: str) -> EmbedInput:
@@ -105,7 +105,7 @@ def _input(value: JsonValue, at: str) -> EmbedInput:
 
 
 def _are_tokens(value: list[JsonValue]) -> bool:
-    return all(type(one) is int for one in value)
+    return all(type(item) is int for item in value)
 
 
 def encode_request(request: EmbedRequest, endpoint: EmbedEndpoint) -> WireRequest:

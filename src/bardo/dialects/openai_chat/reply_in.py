@@ -147,10 +147,10 @@ class ChatDecoder(PlainReplyDecoder, RepeatingDecoder, SwitchableDecoder, Return
 
     def fields_to_return(self) -> dict[int, JsonObject]:
         """Return the details of each choice, where the provider takes them back."""
-        found = {
+        by_number = {
             number: reader.returned.pieces() for number, reader in self._choices.items() if reader.returned is not None
         }
-        return {number: {"reasoning_details": pieces} for number, pieces in found.items() if pieces}
+        return {number: {"reasoning_details": pieces} for number, pieces in by_number.items() if pieces}
 
     @property
     def lacks_ids(self) -> bool:
@@ -374,8 +374,7 @@ class ChoiceReader:
         return waiting + self._thinking.plain(text, field)
 
     def _unknown(self, value: object) -> list[Event]:
-        events = self._enter("")
-        return [*events, UnknownContent(self._open.fresh(), NAME, value, self._index)]
+        return [*self._enter(""), UnknownContent(self._open.fresh(), NAME, value, self._index)]
 
     def _take_thinking(self, delta: ReplyMessage, *, whole: bool) -> list[Event]:
         """Take the details where they hold text, else the first field that does."""
@@ -410,7 +409,7 @@ class ChoiceReader:
         """Read the thinking of a whole message that only its plain field has: bardo writes so what came before its first detail."""
         if text is None or BLANK_LINE not in text:
             return []
-        blocks = [one.block for one in decode_details([detail for detail in details if detail is not None])]
+        blocks = [piece.block for piece in decode_details([detail for detail in details if detail is not None])]
         before = plain_before(text, [block.readable for block in blocks if block.readable])
         return self._thinking.plain_before(before, "reasoning_content") if before else []
 
@@ -478,13 +477,13 @@ class ChoiceReader:
         if delta.audio is not None:
             # Sound and its transcript come in pieces.
             fields["message.audio"] = [delta.audio]
-        known = self._carried
+        carried = self._carried
         new = {
             name: value
             for name, value in fields.items()
-            if value is not None and (known.get(name) != value or (isinstance(value, list) and value))
+            if value is not None and (carried.get(name) != value or (isinstance(value, list) and value))
         }
-        known.update(new)
+        carried.update(new)
         return new
 
     def _take_finish(self, choice: Choice) -> list[Event]:
@@ -492,11 +491,11 @@ class ChoiceReader:
         # OpenRouter says "tool_calls" of a call that its provider cut off, and "max_output_tokens" beside it (gpt-4.1-mini, gpt-4o-mini).
         if native is not None and decode_finish(native, calls=False) == "length":
             raw = native
-        known = self._finish
+        before = self._finish
         finish = self._finished(raw)
         events = [*self._open.leave(), *self.calls.close(complete=finish.reason != "error")]
         # Some hosts say it twice, once with the usage.
-        return events if finish == known else [*events, finish]
+        return events if finish == before else [*events, finish]
 
     def _finished(self, raw: str) -> Finish:
         self._finish = Finish(decode_finish(raw, calls=self.calls.any), raw, choice=self._index)
@@ -530,16 +529,16 @@ class ReplyFieldsReader:
 
     def begin(self, frame: Reply) -> list[Event]:
         """Tell the id, the model and the time, as soon as each is known."""
-        known = self._start or _NO_START
-        if known.id and known.model and known.created:
+        earlier = self._start or _NO_START
+        if earlier.id and earlier.model and earlier.created:
             return []
         time = frame.created
         created = None if time is None or abs(time) >= _LARGEST_TIME else int(time)
         start = ReplyStart(
-            id=known.id or frame.id or "",
-            model=known.model or frame.model or "",
+            id=earlier.id or frame.id or "",
+            model=earlier.model or frame.model or "",
             # Azure's first frame is about the prompt, and has no time.
-            created=known.created if created is None else known.created or created,
+            created=earlier.created if created is None else earlier.created or created,
         )
         if start == self._start:
             return []
@@ -548,7 +547,7 @@ class ReplyFieldsReader:
 
     def fields(self, frame: Reply) -> list[Event]:
         """Tell the usage, and whatever else is new."""
-        values, known = _carried_of_reply(frame), self._fields
+        values, earlier = _carried_of_reply(frame), self._fields
         fields: JsonObject = {}
         new: JsonObject = {}
         if values != self._latest:
@@ -557,9 +556,9 @@ class ReplyFieldsReader:
         if frame.others is not None:
             fields.update((name, value) for name, value in frame.others.items() if name not in _READ)
         for name, value in fields.items():
-            if name not in known or known[name] != value:
-                new[name] = _grown(known[name], value) if name in known else value
-                known[name] = value
+            if name not in earlier or earlier[name] != value:
+                new[name] = _grown(earlier[name], value) if name in earlier else value
+                earlier[name] = value
         events: list[Event] = [ReplyFields(NAME, new)] if new else []
 
         google = google_counts(frame)
@@ -573,8 +572,8 @@ class ReplyFieldsReader:
         usage, doubts = decode_usage(
             self._raw or {},
             excludes_reasoning=self._excludes_reasoning,
-            cost=known.get("cost"),
-            tier=known.get("service_tier"),
+            cost=earlier.get("cost"),
+            tier=earlier.get("service_tier"),
             google=self._google,
         )
         if self._usage is not None:
@@ -605,9 +604,9 @@ def _grown(before: object, value: object) -> object:
 def _filled(usage: Usage, before: Usage) -> Usage:
     """Return a later report with the counts that only an earlier one had."""
     missing = {
-        name: known
-        for name, known in msgspec.structs.asdict(before).items()
-        if known is not None and getattr(usage, name) is None
+        name: count
+        for name, count in msgspec.structs.asdict(before).items()
+        if count is not None and getattr(usage, name) is None
     }
     return msgspec.structs.replace(usage, **missing) if missing else usage
 

@@ -381,8 +381,7 @@ class ChatEncoder(RunEncoder):
         if item.dialect != NAME:
             return ()
         self._unknowns += 1
-        wrapped = {"index": self._unknowns - 1, "block": item.value}
-        return self._chunks.add(item.choice, {"content_blocks": [wrapped]})
+        return self._chunks.add(item.choice, {"content_blocks": [{"index": self._unknowns - 1, "block": item.value}]})
 
     def _fields(self, item: ReplyFields) -> Sequence[bytes]:
         if item.dialect != NAME:
@@ -534,13 +533,13 @@ class ChunkWriter:
 
     def add_choice(self, choice: int, delta: JsonObject, fields: JsonObject) -> Sequence[bytes]:
         """Return the frame of a delta with further fields of its choice."""
-        said = {"index": choice, "delta": delta, "finish_reason": None, **fields}
-        return (*self._opening(choice), self.frame({"choices": [said]}))
+        choice_chunk = {"index": choice, "delta": delta, "finish_reason": None, **fields}
+        return (*self._opening(choice), self.frame({"choices": [choice_chunk]}))
 
     def finish(self, choice: int, word: str, last: JsonObject) -> Sequence[bytes]:
         """Return the frame with a choice's finish reason; `last` are fields of the reply."""
-        said = {"index": choice, "delta": {}, "finish_reason": word}
-        return (*self._opening(choice), self.frame({"choices": [said], **last}))
+        entry = {"index": choice, "delta": {}, "finish_reason": word}
+        return (*self._opening(choice), self.frame({"choices": [entry], **last}))
 
     def frame(self, fields: JsonObject) -> bytes:
         """Return a frame with all that is known of the reply, and `fields`."""
@@ -567,8 +566,8 @@ class ChunkWriter:
         if choice in self._begun:
             return ()
         self._begun.add(choice)
-        said = {"index": choice, "delta": {"role": "assistant", "content": content}, "finish_reason": None}
-        return (self.frame({"choices": [said]}),)
+        entry = {"index": choice, "delta": {"role": "assistant", "content": content}, "finish_reason": None}
+        return (self.frame({"choices": [entry]}),)
 
 
 def encode_partial(value: object, start: ReplyStart) -> bytes:

@@ -74,8 +74,8 @@ def decode_request(body: bytes) -> Request:
     """Read a request. Raises InvalidRequest naming the field."""
     fields = decode_object(body)
     # Servers of the family have fields by the dozen: what none of them is called by here is carried without a look at it.
-    known = fields if fields.keys() <= _KNOWN else {name: value for name, value in fields.items() if name in _KNOWN}
-    asked = read(known, wire.Request, "")
+    own = fields if fields.keys() <= _KNOWN else {name: value for name, value in fields.items() if name in _KNOWN}
+    asked = read(own, wire.Request, "")
     thinking, options = read_thinking(fields, NAME), read_options(fields) if asked.bardo is not None else BardoOptions()
     limit = _count(asked.max_completion_tokens, "max_completion_tokens")
     if limit is None:
@@ -133,8 +133,8 @@ def decode_message(value: JsonValue, at: str) -> Message:
 def _message(message: wire.Message, at: str) -> Message:
     role = _ROLES.get(message.role)
     if role is None:
-        known = ", ".join(sorted(_ROLES))
-        raise InvalidRequest(f"{at}.role is {message.role!r}", hint=f"use one of {known}", param=f"{at}.role")
+        roles = ", ".join(sorted(_ROLES))
+        raise InvalidRequest(f"{at}.role is {message.role!r}", hint=f"use one of {roles}", param=f"{at}.role")
     # Of a long history most messages have no fields that are only carried, and nobody is called to find that.
     beside = _BESIDE[message.role](message)
     rest = None if beside.count(None) == len(beside) else carried_fields(message, _MISPLACED[message.role])
@@ -176,7 +176,7 @@ def _details(message: wire.Message) -> list[PlacedDetail]:
     if not text:
         text, name = message.reasoning or "", "reasoning"
     pieces = decode_details(details or ThinkingBlocks().pieces(message.thinking_blocks or ()))
-    readable = [said for piece in pieces if (said := piece.block.readable)]
+    readable = [words for piece in pieces if (words := piece.block.readable)]
     if not text or readable:
         before = plain_before(text, readable)
         return [PlacedDetail(ReasoningBlock(text=before, format=name)), *pieces] if before else pieces
@@ -186,17 +186,17 @@ def _details(message: wire.Message) -> list[PlacedDetail]:
 
 def _call(call: wire.Call, at: str, place: int) -> Block:
     custom = call.type == "custom"
-    said = call.custom if custom else call.function
-    if said is None:
+    function = call.custom if custom else call.function
+    if function is None:
         return UnknownBlock(NAME, {"tool_call": as_it_came(call)})
-    text = said.input if isinstance(said, wire.Custom) else said.arguments
+    text = function.input if isinstance(function, wire.Custom) else function.arguments
     if text is not None and not isinstance(text, str):
         where = f"{at}.tool_calls[{place}]." + ("custom.input" if custom else "function.arguments")
         hint = "arguments are JSON text, not JSON" if isinstance(text, dict) else ""
         raise InvalidRequest(f"{where} must be a string, not {kind_of(text)}", hint=hint, param=where)
     rest = None if call.others is None else carried_fields(call)
     states: tuple[Opaque, ...] = ()
-    if said.others is not None and (more := carried_fields(said)):
+    if function.others is not None and (more := carried_fields(function)):
         rest = {**(rest or {}), "function": more}
     if call.extra_content is not None:
         states, extra = decode_states(call.extra_content)
@@ -205,7 +205,7 @@ def _call(call: wire.Call, at: str, place: int) -> Block:
         rest = {**(rest or {}), "type": "custom"}
     return ToolCallBlock(
         id=call.id or "",
-        name=said.name,
+        name=function.name,
         arguments=text or "",
         opaque=states,
         carried=Carried(NAME, rest) if rest else None,
@@ -240,21 +240,22 @@ def interleaved(thoughts: Sequence[PlacedDetail], said: Sequence[Block], calls: 
         return [*[thought.block for thought in thoughts], *said, *calls]
     blocks: list[Block] = []
     place = begin = characters = called = 0
-    for one in thoughts:
-        while place < len(said) and characters < one.characters:
+    for thought in thoughts:
+        while place < len(said) and characters < thought.characters:
             block = said[place]
-            length, room = (len(block.text) if isinstance(block, TextBlock) else 0) - begin, one.characters - characters
+            length = (len(block.text) if isinstance(block, TextBlock) else 0) - begin
+            room = thought.characters - characters
             if length > room and isinstance(block, TextBlock) and not block.opaque and block.carried is None:
                 blocks.append(TextBlock(block.text[begin : begin + room]))
-                begin, characters = begin + room, one.characters
+                begin, characters = begin + room, thought.characters
             else:
                 # Text with state or fields is not cut.
                 blocks.append(_behind(block, begin))
                 place, begin, characters = place + 1, 0, characters + length
-        upto = min(max(called, one.calls), len(calls))
+        upto = min(max(called, thought.calls), len(calls))
         blocks += calls[called:upto]
         called = upto
-        blocks.append(one.block)
+        blocks.append(thought.block)
     if place < len(said):
         blocks += [_behind(said[place], begin), *said[place + 1 :]]
     return [*blocks, *calls[called:]]
@@ -287,10 +288,10 @@ def _read_file(part: wire.File) -> DocumentBlock | UnknownBlock:
     """Return a document. What was uploaded before is known to its provider only."""
     file = part.file
     data = file.file_data if file.others is None else None
-    found = read_file(data, file.filename or "") if data else None
-    if found is None:
+    document = read_file(data, file.filename or "") if data else None
+    if document is None:
         return UnknownBlock(NAME, as_it_came(part))
-    return msgspec.structs.replace(found, carried=carried(part, NAME))
+    return msgspec.structs.replace(document, carried=carried(part, NAME))
 
 
 def _read_image(part: wire.Image) -> ImageBlock | DocumentBlock:

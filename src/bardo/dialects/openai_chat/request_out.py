@@ -137,9 +137,9 @@ class MessageWriter:
         written: list[JsonObject] = []
         for message in messages:
             if message.role == "assistant":
-                said = self._assistant(message)
-                if said["content"] or not _says_nothing(message, said):
-                    written.append(said)
+                written_message = self._assistant(message)
+                if written_message["content"] or not _says_nothing(message, written_message):
+                    written.append(written_message)
             else:
                 self._add_prompted(message, written)
         if self._quirks.one_system:
@@ -211,8 +211,8 @@ class MessageWriter:
         """Add a call to those of the message, or in the field of older clients where it came so."""
         carried = fields_for(NAME, call.carried) if call.carried is not None else {}
         if carried.get("function_call"):
-            said = {"name": call.name, "arguments": argument_text(call.arguments)}
-            older["function_call"] = {**said, **carried.get("function", {})}
+            function = {"name": call.name, "arguments": argument_text(call.arguments)}
+            older["function_call"] = {**function, **carried.get("function", {})}
             return
         if call.opaque and (states := encode_states(self._accepted_states(call.opaque))):
             carried = {**carried, "extra_content": merge_extra(states, carried.get("extra_content") or {})}
@@ -221,13 +221,13 @@ class MessageWriter:
 
     def _accepted_states(self, states: Sequence[Opaque]) -> list[Opaque]:
         """Return the states of texts and calls this provider takes back; report the others."""
-        kept: list[Opaque] = []
+        accepted: list[Opaque] = []
         for state in states:
             if state.format == GEMINI and state.kind == "signature" and self._quirks.thought_signatures:
-                kept.append(state)
+                accepted.append(state)
             else:
                 self._drop_state(state.format)
-        return kept
+        return accepted
 
     def _give_back(self, thoughts: Sequence[ReasoningBlock], output: JsonObject) -> None:
         """Put earlier thinking beside or inside the content of a message.
@@ -320,9 +320,9 @@ class MessageWriter:
         if results and not content:
             # What stood beside the results was lost, and servers refuse an empty message.
             return
-        said = {"role": message.role, "content": content, **fields_for(NAME, message.carried)}
-        if content or not _says_nothing(message, said):
-            written.append(said)
+        turn = {"role": message.role, "content": content, **fields_for(NAME, message.carried)}
+        if content or not _says_nothing(message, turn):
+            written.append(turn)
 
     def _prompt(self, message: Message) -> Content:
         """Return a system prompt as one text: many servers join parts without a space, or take none. A Chat client's parts stay."""
@@ -332,15 +332,15 @@ class MessageWriter:
 
     def _media(self, results: Sequence[ToolResultBlock]) -> list[Block]:
         """Return pictures and documents among the results, which go into the user's message after them."""
-        found: list[Block] = []
+        blocks: list[Block] = []
         for result in results:
             for part in () if _NO_MEDIA(map(type, result.content)) else result.content:
                 if isinstance(part, _MEDIA):
                     kind = "image" if isinstance(part, ImageBlock) else "document"
                     why = "the result of a tool is text in Chat Completions"
                     self._losses.lose(f"tool_result.{kind}", "in the result", why, sent="in a user message after it")
-                    found.append(part)
-        return found
+                    blocks.append(part)
+        return blocks
 
     def _result(self, result: ToolResultBlock, parts: Sequence[Block]) -> JsonObject:
         content = self._content(parts)
@@ -375,8 +375,8 @@ class MessageWriter:
             case RefusalBlock(text=text):
                 return {"type": "refusal", "refusal": text, **fields_for(NAME, block.carried)}
             case UnknownBlock():
-                known = block.dialect == NAME and isinstance(block.value, dict) and block.value.keys() != {"tool_call"}
-                return block.value if known else None
+                is_own = block.dialect == NAME and isinstance(block.value, dict) and block.value.keys() != {"tool_call"}
+                return block.value if is_own else None
             case _:
                 self._losses.lose(f"content.{type(block).__name__}", None, "it has no place in this message")
         return None

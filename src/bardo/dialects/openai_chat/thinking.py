@@ -88,8 +88,8 @@ def decode_details(details: Sequence[JsonObject | Detail]) -> list[PlacedDetail]
     """
     blocks: list[list[Detail]] = []
     latest: object = None
-    for one in details:
-        detail = one if isinstance(one, Detail) else read_liberally(one, Detail)
+    for item in details:
+        detail = item if isinstance(item, Detail) else read_liberally(item, Detail)
         index = held(detail, "index")
         if blocks and ((index == latest and index not in (None, UNSET)) or part_of(detail) is not None):
             blocks[-1].append(detail)
@@ -156,7 +156,7 @@ class ThinkingBlocks:
 
     def pieces(self, blocks: Iterable[object]) -> list[Detail]:
         """Return the pieces of a message or a delta."""
-        found: list[Detail] = []
+        details_found: list[Detail] = []
         for block in blocks:
             beside = {**block} if isinstance(block, dict) else {FORMAT: block}
             # In a stream, a signature that is still to come is null: it says nothing, and no field of the block's keeps it.
@@ -177,7 +177,7 @@ class ThinkingBlocks:
                 self._index += 1
             # A signature ends its block, and so does what has no text.
             self._ended = bool(signature or data)
-            found.append(
+            details_found.append(
                 Detail(
                     type=kind,
                     text=text if text or not data else UNSET,
@@ -188,7 +188,7 @@ class ThinkingBlocks:
                     others=others or None,
                 )
             )
-        return found
+        return details_found
 
 
 Key = int | str
@@ -280,14 +280,14 @@ class ThinkingReader:
 
     def _block(self, thread: _Thread, text: str, *, named: bool) -> tuple[list[Event], int]:
         """Return the block a detail belongs to, and what begins it where it is new."""
-        known = thread.block
+        block = thread.block
         thinking = self._open.kind == "think"
-        if known is not None and (thinking or not text):
-            return [], known
-        if known is None and self._unclaimed >= 0 and (not text or (thinking and self._open.number == self._unclaimed)):
-            known = thread.block = self._unclaimed
+        if block is not None and (thinking or not text):
+            return [], block
+        if block is None and self._unclaimed >= 0 and (not text or (thinking and self._open.number == self._unclaimed)):
+            block = thread.block = self._unclaimed
             self._unclaimed = -1
-            return [], known
+            return [], block
         # A name alone announces a block whose text comes next (MiniMax).
         if text or (named and self._open.kind in ("", "think")):
             events = self._open.begin_thinking(thread.style)
@@ -310,7 +310,7 @@ class _Thread:
 
 def hold_text(details: Iterable[Detail | None]) -> bool:
     """Whether any of these details holds text."""
-    return any(one is not None and (one.text or summary_of(one)) for one in details)
+    return any(detail is not None and (detail.text or summary_of(detail)) for detail in details)
 
 
 def _ids_of(details: Sequence[Detail | None]) -> dict[Key, Opaque]:
@@ -347,8 +347,8 @@ class ReturnedDetails:
     def take(self, delta: ReplyMessage, *, whole: bool) -> None:
         """Take one delta, or a whole message."""
         details = delta.reasoning_details
-        found = [as_it_came(one) for one in details if one is not None] if isinstance(details, list) else []
-        for detail in found:
+        pieces = [as_it_came(detail) for detail in details if detail is not None] if isinstance(details, list) else []
+        for detail in pieces:
             last = self._pieces[-1] if self._pieces else {}
             place = (detail.get("type"), detail.get("index"))
             if whole or str(place[0]) not in _TEXTS or place != (last.get("type"), last.get("index")):
@@ -356,7 +356,7 @@ class ReturnedDetails:
                 self._texts.append(JoinedText())
             else:
                 self._join(detail)
-        if not found and (delta.reasoning or delta.reasoning_content):
+        if not pieces and (delta.reasoning or delta.reasoning_content):
             self._beside = True
 
     def more(self, text: str) -> None:

@@ -83,8 +83,8 @@ def google_counts(frame: Reply) -> JsonObject | None:
     """Return Google's `usageMetadata` where a gateway hands it on: in `provider_metadata` of the reply, a choice or its message."""
     for choice in frame.choices or ():
         for holder in () if choice is None else (choice, choice.delta, choice.message):
-            if holder is not None and holder.provider_metadata and (found := _google_counts(holder.provider_metadata)):
-                return found
+            if holder is not None and holder.provider_metadata and (counts := _google_counts(holder.provider_metadata)):
+                return counts
     return _google_counts(frame.provider_metadata) if frame.provider_metadata else None
 
 
@@ -157,8 +157,8 @@ def encode_usage(usage: Usage) -> JsonObject | None:
 
 
 def _details(raw: JsonObject, name: str, ours: dict[str, int | None]) -> JsonObject:
-    known = {field: count for field, count in ours.items() if count is not None}
-    merged = {**_object(raw, name), **known}
+    counts = {field: count for field, count in ours.items() if count is not None}
+    merged = {**_object(raw, name), **counts}
     return {name: merged} if merged else {}
 
 

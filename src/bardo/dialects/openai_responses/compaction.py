@@ -104,9 +104,9 @@ def with_summaries(request: Request, arrival: Arrival, opens: Open) -> Request:
 def with_items(request: Request, arrival: Arrival, items: Sequence[JsonObject], **fields: object) -> Request:
     """Return a request with other items in its input, and other fields; those that are None are left out."""
     body = {**(request.body or {}), **fields, "input": [*items]}
-    read = decode_request(encode_json({name: one for name, one in body.items() if one is not None}), arrival)
-    kept = {name: getattr(request, name) for name in ("options", "headers", "client_headers", "kept_as", "degraded")}
-    return msgspec.structs.replace(read, **kept)
+    read = decode_request(encode_json({name: value for name, value in body.items() if value is not None}), arrival)
+    extras = {name: getattr(request, name) for name in ("options", "headers", "client_headers", "kept_as", "degraded")}
+    return msgspec.structs.replace(read, **extras)
 
 
 def _shown(item: JsonObject, at: str, opens: Open) -> JsonObject:
@@ -129,19 +129,19 @@ def _shown(item: JsonObject, at: str, opens: Open) -> JsonObject:
 
 def messages_of_user(items: Sequence[JsonObject]) -> list[JsonObject]:
     """Return what the user said, as items of a compacted conversation: all of it stays, and the rest is in the summary."""
-    kept = []
+    messages = []
     for item in items:
         if item.get("role") == "user" and (item.get("type") or "message") == "message":
             content = item.get("content")
             parts = [{"type": "input_text", "text": content}] if isinstance(content, str) else content
-            kept.append({"status": "completed", **item, "type": "message", "content": parts})
-    return kept
+            messages.append({"status": "completed", **item, "type": "message", "content": parts})
+    return messages
 
 
 def summary_request(request: Request, arrival: Arrival) -> Request:
     """Return the request that asks for a summary of a conversation: all of it as it was sent, so that its cached beginning is used."""
     items = [item for item in _items(request) if item.get("type") != TRIGGER]
-    text = {name: one for name, one in ((request.body or {}).get("text") or {}).items() if name != "format"}
+    text = {name: value for name, value in ((request.body or {}).get("text") or {}).items() if name != "format"}
     return with_items(
         request,
         arrival,

@@ -87,9 +87,9 @@ class Envelope:
         """Take an event that says something of the reply as a whole."""
         match event:
             case ReplyStart(id=reply_id, model=model, created=created):
-                known = self.start
-                created = known.created if created is None else created
-                self.start = ReplyStart(id=reply_id or known.id, model=model or known.model, created=created)
+                start = self.start
+                created = start.created if created is None else created
+                self.start = ReplyStart(id=reply_id or start.id, model=model or start.model, created=created)
             case ReplyFields(dialect=dialect, fields=fields, choice=None) if dialect == NAME:
                 self._fields = {} if self._fields is None else self._fields
                 self._fields.update(fields)
@@ -151,11 +151,11 @@ class Envelope:
 
     def _storage(self) -> JsonObject:
         """Return the report on how the gateway keeps the reply."""
-        kept = self._request.kept_as
-        if kept is None:
+        stored = self._request.kept_as
+        if stored is None:
             return {}
-        conversation = {"conversation": {"id": kept.conversation}} if kept.conversation else {}
-        return {"store": kept.store, "previous_response_id": kept.previous or None, **conversation}
+        conversation = {"conversation": {"id": stored.conversation}} if stored.conversation else {}
+        return {"store": stored.store, "previous_response_id": stored.previous or None, **conversation}
 
     def _echo(self) -> JsonObject:
         body = self._request.body if self._request.dialect == NAME else None
@@ -168,8 +168,8 @@ class Envelope:
     def _incomplete_details(self) -> JsonObject | None:
         if self.finish.reason == "length":
             # Anthropic's word for it is max_tokens, which is no reason of this API, though some servers of it say it.
-            known = self.finish.raw in LENGTH_WORDS and self.finish.raw != "max_tokens"
-            return {"reason": self.finish.raw if known else "max_output_tokens"}
+            is_length = self.finish.raw in LENGTH_WORDS and self.finish.raw != "max_tokens"
+            return {"reason": self.finish.raw if is_length else "max_output_tokens"}
         if self.finish.reason == "refusal":
             return {"reason": "content_filter"}
         own = (self._fields or {}).get("incomplete_details")

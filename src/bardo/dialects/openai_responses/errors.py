@@ -32,9 +32,9 @@ def decode_error(status: int, body: bytes, headers: dict[str, str], provider: st
         value = decode_leniently(body)
     except ValueError:
         value = None
-    found = value.get("error", value) if isinstance(value, dict) else value
+    error = value.get("error", value) if isinstance(value, dict) else value
     return _refused(
-        found,
+        error,
         status=status,
         provider=provider,
         retry_after=headers.get("retry-after"),

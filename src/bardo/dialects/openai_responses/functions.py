@@ -151,7 +151,7 @@ def found_items(messages: Iterable[Message]) -> Iterator[JsonObject]:
 def tools_of(value: JsonObject) -> list[JsonObject]:
     """Return the tools that a namespace, an item or a choice lists: what is no list of objects lists none."""
     listed = value.get("tools")
-    return [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+    return [item for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
 
 
 def declares_tools(block: UnknownBlock) -> bool:
@@ -217,7 +217,7 @@ def as_functions(request: Request) -> Request:
 def own_tools_as_functions(request: Request) -> Request:
     """Return the request with plain functions only, for a server of this dialect that is not known to take its other tools."""
     kinds = {str(fields_for(NAME, tool.carried).get("type")) for tool in request.tools if tool.hosted}
-    if _OWN_TOOLS.isdisjoint(kinds) and not any(_is_own(block) for one in request.messages for block in one.blocks):
+    if _OWN_TOOLS.isdisjoint(kinds) and not any(_is_own(block) for part in request.messages for block in part.blocks):
         return request
     return as_functions(request)
 
@@ -241,9 +241,9 @@ def _declared_tools(request: Request, names: FunctionNames, functions: dict[int,
     for tool in request.tools:
         fields = fields_for(NAME, tool.carried)
         inner = tools_of(fields) if fields.get("type") == "namespace" else [fields]
-        known = [functions[id(one)] for one in inner if id(one) in functions] if tool.hosted else []
-        if known:
-            yield from (_function(one, names) for one in known)
+        declared = [functions[id(tool)] for tool in inner if id(tool) in functions] if tool.hosted else []
+        if declared:
+            yield from (_function(tool, names) for tool in declared)
         elif fields.get("type") != "namespace":
             yield tool
 
@@ -251,17 +251,17 @@ def _declared_tools(request: Request, names: FunctionNames, functions: dict[int,
 def _found_tools(request: Request, names: FunctionNames) -> Iterable[Tool]:
     """Yield the tools that input items declare, and those among them that a provider runs itself."""
     given = {tool.name for tool in request.tools if not tool.hosted}
-    own = {id(one) for tool in request.tools if tool.hosted for one in _values_of(fields_for(NAME, tool.carried))}
+    own = {id(value) for tool in request.tools if tool.hosted for value in _values_of(fields_for(NAME, tool.carried))}
     yield from (
-        _function(one, names)
-        for one in names.declared
-        if id(one.fields) not in own
-        and not (one.form.kind == "function" and one.form.name in given and not one.form.namespace)
+        _function(tool, names)
+        for tool in names.declared
+        if id(tool.fields) not in own
+        and not (tool.form.kind == "function" and tool.form.name in given and not tool.form.namespace)
     )
-    known = {id(one.fields) for one in names.declared}
+    declared = {id(tool.fields) for tool in names.declared}
     for item in found_items(request.messages):
         for value in tools_of(item):
-            if value.get("type") not in ("function", "custom", "namespace") and id(value) not in known:
+            if value.get("type") not in ("function", "custom", "namespace") and id(value) not in declared:
                 yield Tool(name=str(value.get("type")), hosted=True, carried=Carried(NAME, value))
 
 
@@ -290,17 +290,19 @@ def _function(tool: DeclaredTool, names: FunctionNames) -> Tool:
 
 def _without_declarations(messages: Iterable[Message]) -> tuple[Message, ...]:
     """Leave out items that only declared tools, and a message of which nothing else is left. Turns that meet then are one."""
-    kept: list[Message] = []
+    rewritten: list[Message] = []
     for message in messages:
-        blocks = tuple(one for one in message.blocks if not (isinstance(one, UnknownBlock) and declares_tools(one)))
+        blocks = tuple(
+            block for block in message.blocks if not (isinstance(block, UnknownBlock) and declares_tools(block))
+        )
         if message.blocks and not blocks:
             continue
-        last = kept[-1] if kept else None
+        last = rewritten[-1] if rewritten else None
         if last is not None and last.role == message.role == "assistant" and last.carried is message.carried is None:
-            kept[-1] = msgspec.structs.replace(last, blocks=(*last.blocks, *blocks))
+            rewritten[-1] = msgspec.structs.replace(last, blocks=(*last.blocks, *blocks))
         else:
-            kept.append(message if blocks == message.blocks else msgspec.structs.replace(message, blocks=blocks))
-    return tuple(kept)
+            rewritten.append(message if blocks == message.blocks else msgspec.structs.replace(message, blocks=blocks))
+    return tuple(rewritten)
 
 
 def form_of(call: ToolCallBlock) -> ToolForm:
@@ -329,8 +331,8 @@ def _plain(block: Block, called: dict[str, str], names: FunctionNames) -> Block:
 
 def _found_names(fields: JsonObject, names: FunctionNames) -> tuple[TextBlock]:
     """Return what a search found, in words: the tools themselves are declared with the others."""
-    found = {id(one) for value in tools_of(fields) for one in _values_of(value)}
-    listed = [names.name(tool.form) for tool in names.declared if id(tool.fields) in found]
+    ids = {id(part) for value in tools_of(fields) for part in _values_of(value)}
+    listed = [names.name(tool.form) for tool in names.declared if id(tool.fields) in ids]
     return (TextBlock(f"These tools can be called now: {', '.join(listed)}" if listed else "No tool was found."),)
 
 
@@ -418,7 +420,7 @@ class FreeInput:
     def _unescape(self, text: str) -> str:
         """Return the text up to an escape that is cut off, or to the closing quote."""
         self._buffer = ""
-        found: list[str] = []
+        pieces: list[str] = []
         at = 0
         while at < len(text):
             plain = _PLAIN.match(text, at)
@@ -432,9 +434,9 @@ class FreeInput:
             else:
                 self._buffer = text[at:]
                 break
-            found.append(taken)
+            pieces.append(taken)
             at = end
-        return "".join(found)
+        return "".join(pieces)
 
 
 def _escape(text: str, at: int) -> tuple[str, int] | None:
@@ -472,7 +474,7 @@ def only_text(arguments: str) -> str:
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return arguments
     if isinstance(value, dict):
-        texts = [one for one in value.values() if isinstance(one, str)]
+        texts = [text for text in value.values() if isinstance(text, str)]
         if isinstance(value.get(INPUT), str):
             return str(value[INPUT])
         if len(value) == len(texts) == 1:
@@ -516,19 +518,19 @@ def _write_search(
     plain = {tool.name: tool for tool in request.tools if not tool.hosted}
     spaces: dict[str, JsonObject] = {}
     tools: list[JsonObject] = []
-    for one in found:
-        known = by_name.get(one)
-        if known is not None and known.form.namespace:
-            if known.form.namespace not in spaces:
-                spaces[known.form.namespace] = {
+    for tool_name in found:
+        declared = by_name.get(tool_name)
+        if declared is not None and declared.form.namespace:
+            if declared.form.namespace not in spaces:
+                spaces[declared.form.namespace] = {
                     "type": "namespace",
-                    "name": known.form.namespace,
-                    "description": _about(request, known.form.namespace),
+                    "name": declared.form.namespace,
+                    "description": _about(request, declared.form.namespace),
                     "tools": [],
                 }
-                tools.append(spaces[known.form.namespace])
-            spaces[known.form.namespace]["tools"].append(known.fields)
-        elif (tool := plain.get(one)) is not None:
+                tools.append(spaces[declared.form.namespace])
+            spaces[declared.form.namespace]["tools"].append(declared.fields)
+        elif (tool := plain.get(tool_name)) is not None:
             tools.append(
                 {
                     "type": "function",
@@ -539,8 +541,8 @@ def _write_search(
                     **fields_for(NAME, tool.carried),
                 }
             )
-        elif known is not None:
-            tools.append(known.fields)
+        elif declared is not None:
+            tools.append(declared.fields)
     status = {"call_id": f"{_OWN_CALL}{key}", "execution": "server", "status": "incomplete" if error else "completed"}
     return [
         {"type": "tool_search_call", "id": f"tsc_bardo_{key}", "arguments": arguments, **status},
@@ -550,10 +552,10 @@ def _write_search(
 
 def _about(request: Request, namespace: str) -> str:
     values = (fields_for(NAME, tool.carried) for tool in request.tools if tool.hosted)
-    found = (
-        one.get("description") for one in values if one.get("type") == "namespace" and one.get("name") == namespace
+    descriptions = (
+        item.get("description") for item in values if item.get("type") == "namespace" and item.get("name") == namespace
     )
-    return next((about for about in found if isinstance(about, str)), "")
+    return next((about for about in descriptions if isinstance(about, str)), "")
 
 
 TOOL_SEARCHES = ToolSearchForm(asked=_asked_search, reader=_search_reader, write=_write_search)

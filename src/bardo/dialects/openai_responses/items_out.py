@@ -515,7 +515,7 @@ class ItemStream:
 
     def drop_riders(self, target: str) -> bool:
         """Leave out the items that would hold state of `target`, and return whether there were any."""
-        waiting, self._riders = self._riders, [one for one in self._riders if one[0] != target]
+        waiting, self._riders = self._riders, [rider for rider in self._riders if rider[0] != target]
         return len(waiting) > len(self._riders)
 
     def output(self) -> list[JsonObject]:

@@ -165,7 +165,7 @@ class OutputDecoder(PlainReplyDecoder):
         self._learn(response, read(response, wire.OutputResponse), out)
 
     def _take_ending(self, frame: JsonObject, out: list[Event]) -> None:
-        beside = {name: one for name, one in frame.items() if name not in _ENVELOPE}
+        beside = {name: value for name, value in frame.items() if name not in _ENVELOPE}
         self._end(fields_of(frame.get("response") or {}), frame["type"].rpartition(".")[2], beside, out)
 
     def _learn(self, response: JsonObject, told: wire.OutputResponse, out: list[Event]) -> None:
@@ -352,14 +352,14 @@ class ItemTable:
         item = None if index is None else self._items.get(index)
         if item is not None and kind in item.kinds:
             return item
-        able = next(one for one in _ITEMS.values() if kind in one.kinds)
-        found = self._with_id(able, place.item_id)
-        if found is None and index is None:
-            found = self._latest.get(kind)
-        if found is None:
-            found = self._add(index, able)
-            found.open({"id": place.item_id}, out)
-        return found
+        able = next(item for item in _ITEMS.values() if kind in item.kinds)
+        holder = self._with_id(able, place.item_id)
+        if holder is None and index is None:
+            holder = self._latest.get(kind)
+        if holder is None:
+            holder = self._add(index, able)
+            holder.open({"id": place.item_id}, out)
+        return holder
 
     def item(self, index: int | None, raw: JsonObject) -> Item:
         """Return the item an event of items is about, begun where it is new."""
@@ -442,9 +442,9 @@ def with_broken_calls(data: bytes) -> bytes:
     items = [item for item in output if isinstance(item, dict)] if isinstance(output, list) else []
     broken = []
     for item in items:
-        said = as_text(item.get("arguments")).strip()
-        says_nothing = has_no_arguments(said) or said == "{}"
-        if item.get("type") in _CALLED and (item is items[-1] if says_nothing else not _is_object(said)):
+        arguments = as_text(item.get("arguments")).strip()
+        says_nothing = has_no_arguments(arguments) or arguments == "{}"
+        if item.get("type") in _CALLED and (item is items[-1] if says_nothing else not _is_object(arguments)):
             broken.append(item)
     if all(item.get("status") == "incomplete" for item in broken):
         return data

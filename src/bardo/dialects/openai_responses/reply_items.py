@@ -227,9 +227,9 @@ class Item:
     def open(self, item: JsonObject, out: list[Event]) -> None:
         """Take the item as it was announced. The first id stays: Copilot sends another one each time."""
         self.type = self.type or str(item.get("type") or "")
-        if not self.id and (found := _id_of(item)):
-            self.id = found
-            self.by_id.setdefault((type(self), found), self)
+        if not self.id and (item_id := _id_of(item)):
+            self.id = item_id
+            self.by_id.setdefault((type(self), item_id), self)
 
     def part(self, kind: str, index: int, out: list[Event]) -> Part:
         """Return the part, begun where it is new."""
@@ -249,8 +249,8 @@ class Item:
         """
         if count != 1:
             return index
-        known = [number for held, number in islice(self.parts, _LOOKED_AT) if held == kind]
-        return known[0] if len(known) == 1 and len(self.parts) <= _LOOKED_AT else index
+        places = [number for held, number in islice(self.parts, _LOOKED_AT) if held == kind]
+        return places[0] if len(places) == 1 and len(self.parts) <= _LOOKED_AT else index
 
 
 class ReasoningItem(Item):
@@ -396,8 +396,8 @@ def carried_status(item: JsonObject, usual: str | None = "completed") -> JsonObj
 
 
 def _id_of(item: JsonObject) -> str:
-    found = item.get("id")
-    return found if isinstance(found, str) and not is_made(found) else ""
+    id_given = item.get("id")
+    return id_given if isinstance(id_given, str) and not is_made(id_given) else ""
 
 
 class MessageItem(Item):
@@ -482,8 +482,8 @@ class MessageItem(Item):
 
 def _unseen(seen: list[JsonValue], finished: list[JsonValue]) -> list[JsonValue]:
     """Return those that are finished and were not seen, told apart by what they say."""
-    known = set(map(_JSON.encode, seen))
-    return [one for one in finished if _JSON.encode(one) not in known]
+    written = set(map(_JSON.encode, seen))
+    return [item for item in finished if _JSON.encode(item) not in written]
 
 
 def kind_of(part: JsonObject) -> str | None:

@@ -106,7 +106,7 @@ def _tool(value: JsonValue, at: str) -> Tool:
     if isinstance(kind, str) and kind != "function":
         return Tool(name=name if isinstance(name, str) else kind, hosted=True, carried=Carried(NAME, fields))
     tool = read(fields, wire.Function, at)
-    beside = {name: one for name, one in fields.items() if name not in _FUNCTION}
+    beside = {name: value for name, value in fields.items() if name not in _FUNCTION}
     return Tool(
         name=tool.name,
         description=tool.description or "",
@@ -154,7 +154,7 @@ def _output_format(text: wire.TextSettings | None) -> OutputFormat | None:
 
 
 def _extra(fields: JsonObject) -> JsonObject:
-    extra = without_thinking({name: one for name, one in fields.items() if name not in _READ and one is not None})
+    extra = without_thinking({name: value for name, value in fields.items() if name not in _READ and value is not None})
     text = {name: value for name, value in (fields.get("text") or {}).items() if name != "format" and value is not None}
     if text:
         extra["text"] = text
@@ -342,7 +342,7 @@ class _InputReader:
             self._say(UnknownBlock(NAME, _without_made_id({**item})))
             return
         self._names[call_id] = SEARCH
-        rest = {name: one for name, one in item.items() if name not in _SEARCH and one is not None}
+        rest = {name: value for name, value in item.items() if name not in _SEARCH and value is not None}
         carried = Carried(NAME, {"type": kind, **_without_made_id(rest)})
         if kind == TOOL_SEARCH_OUTPUT:
             self._end_turn()
@@ -384,16 +384,16 @@ def _block(part: wire.Part, *, answer: bool) -> Block:
         return ImageBlock(url=part.image_url, detail=detail, carried=beside)
     if isinstance(part, wire.InputFile) and not answer and part.file_id is None:
         name, data, url = part.filename or "", part.file_data, part.file_url
-        found = read_file(data, name) if data else DocumentBlock(url=url, name=name) if url else None
-        if found is not None and not (data and url):
-            return msgspec.structs.replace(found, carried=_carried_part(part))
+        document = read_file(data, name) if data else DocumentBlock(url=url, name=name) if url else None
+        if document is not None and not (data and url):
+            return msgspec.structs.replace(document, carried=_carried_part(part))
     return UnknownBlock(NAME, as_it_came(part))
 
 
 def _carried_part(part: Wire) -> Carried | None:
     fields = carried_fields(part)
     # Clients give back the empty lists of annotations and log probabilities that came with each text.
-    return _carried({name: one for name, one in (fields or {}).items() if one != [] or name not in part.CARRIED})
+    return _carried({name: value for name, value in (fields or {}).items() if value != [] or name not in part.CARRIED})
 
 
 def _carried(fields: JsonObject) -> Carried | None:

@@ -259,7 +259,7 @@ class _ItemWriter:
         return {"type": "input_file", "filename": file_name(block), "file_data": content, **fields}
 
     def _result(self, block: ToolResultBlock) -> None:
-        parts = [part for one in block.content if (part := self._part(one)) is not None]
+        parts = [part for inner in block.content if (part := self._part(inner)) is not None]
         output = block.text if not parts or (len(parts) == 1 and parts[0].keys() == _PLAIN) else parts
         own = fields_for(NAME, block.carried)
         if not self._own and output and block.carried is not None and (marks := self._losses.own_fields(block.carried)):
@@ -268,21 +268,21 @@ class _ItemWriter:
         self.items.append({"type": "function_call_output", "call_id": block.call_id, **told, **own})
 
     def _turn(self, message: Message) -> None:
-        said: list[TextBlock | RefusalBlock] = []
+        texts: list[TextBlock | RefusalBlock] = []
         begin = len(self.items)
         for block in message.blocks:
             if type(block) is TextBlock or type(block) is RefusalBlock:
-                if said and _begins_message(block, said[0]):
-                    self._answer(said)
-                    said = []
-                said.append(block)
+                if texts and _begins_message(block, texts[0]):
+                    self._answer(texts)
+                    texts = []
+                texts.append(block)
                 continue
-            if said:
-                self._answer(said)
-                said = []
+            if texts:
+                self._answer(texts)
+                texts = []
             self._other(block)
-        if said:
-            self._answer(said)
+        if texts:
+            self._answer(texts)
         while len(self.items) > begin and _is_openai_reasoning(self.items[-1]):
             # OpenAI refuses reasoning without the item that follows.
             self.items.pop()
@@ -337,11 +337,11 @@ class _ItemWriter:
 
     def _reasoning(self, block: ReasoningBlock) -> None:
         own = {name: value for name, value in fields_for(NAME, block.carried).items() if name != "status"}
-        known = own if "format" in own else {"format": self._row.quirks.reasoning_format}
+        fields = own if "format" in own else {"format": self._row.quirks.reasoning_format}
         native: dict[str, str] = {}
         foreign: list[Opaque] = []
         for opaque in block.opaque:
-            if is_native(opaque, known):
+            if is_native(opaque, fields):
                 native[opaque.kind] = opaque.data
             else:
                 foreign.append(opaque)

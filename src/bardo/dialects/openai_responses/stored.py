@@ -111,21 +111,21 @@ def with_references(items: Sequence[Item], referred: Mapping[str, Item], history
 
     Raises InvalidRequest for one that bardo made and does not keep any more.
     """
-    known: list[Item] = []
+    result: list[Item] = []
     there = {item["id"] for item in history if isinstance(item.get("id"), str)}
     for place, item in enumerate(items):
         if not _is_reference(item):
-            known.append(item)
+            result.append(item)
         elif item["id"] in there:
             continue
         elif item["id"] in referred:
-            known.append(referred[item["id"]])
+            result.append(referred[item["id"]])
         elif is_made(item["id"]):
             message = f"Item with id '{item['id']}' not found."
             raise InvalidRequest(message, hint="send the item itself", param=f"input[{place}].id")
         else:
-            known.append(item)
-    return known
+            result.append(item)
+    return result
 
 
 _GONE = "it was deleted, or is no longer kept: send the whole conversation as input"

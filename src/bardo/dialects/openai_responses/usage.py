@@ -74,8 +74,8 @@ def encode_usage(usage: Usage, thinking: str = "") -> JsonObject | None:
     # Whether a client reads the counts from the provider's own object, all that it looks for.
     into, out = _object(raw, "input_tokens_details"), _object(raw, "output_tokens_details")
     told = (raw.get("input_tokens"), raw.get("output_tokens"), into.get("cached_tokens"), out.get("reasoning_tokens"))
-    known = (usage.input_tokens, usage.output_tokens, usage.cached_input_tokens, usage.reasoning_tokens)
-    if None not in told and told == known and into.get("cache_write_tokens") == usage.cache_write_tokens:
+    counts = (usage.input_tokens, usage.output_tokens, usage.cached_input_tokens, usage.reasoning_tokens)
+    if None not in told and told == counts and into.get("cache_write_tokens") == usage.cache_write_tokens:
         return raw
     cache = {"cached_tokens": usage.cached_input_tokens or 0, "cache_write_tokens": usage.cache_write_tokens or 0}
     thought: JsonObject = {"reasoning_tokens": usage.reasoning_tokens}

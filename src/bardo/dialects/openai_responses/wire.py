@@ -338,8 +338,8 @@ def asks_summary(request: Request) -> bool:
 
 def is_native(opaque: Opaque, fields: JsonObject) -> bool:
     """Whether `opaque` is written as it is; an item's `format` field vouches for the formats a router passes on."""
-    known = opaque.format == FORMAT or (opaque.format != "" and opaque.format == fields.get("format"))
-    return known and opaque.kind in ("id", "encrypted")
+    is_own = opaque.format == FORMAT or (opaque.format != "" and opaque.format == fields.get("format"))
+    return is_own and opaque.kind in ("id", "encrypted")
 
 
 def attach(target: str, states: Sequence[Opaque]) -> str:

@@ -280,10 +280,10 @@ class RepeatedText:
 
     def note(self, item: Frame, block: Hashable, text: str) -> bool:
         """Take notice of a plain delta that continues `block`. Return whether that is another block than before: then `follow` it."""
-        known, around = block == self._block, self.around
-        if known and (around is None or not item.raw.startswith(around.begin)):
+        is_same, around = block == self._block, self.around
+        if is_same and (around is None or not item.raw.startswith(around.begin)):
             self._learn(item, text)
-        return not known
+        return not is_same
 
     def follow(self, block: Hashable, make: Callable[[str], Event]) -> None:
         """Read what continues `block` from now on; `make` returns the event of a text."""

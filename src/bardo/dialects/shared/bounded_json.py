@@ -211,7 +211,7 @@ class _Slices:
         try:
             return self._decode(data)
         except msgspec.DecodeError as problem:
-            text = _PLACE.sub(lambda found: f"(byte {int(found[1]) + place})", str(problem))
+            text = _PLACE.sub(lambda match: f"(byte {int(match[1]) + place})", str(problem))
             raise msgspec.DecodeError(text) from None
 
     def _malformed(self, what: str) -> msgspec.DecodeError:
@@ -232,7 +232,7 @@ def has_many_levels(value: Any, levels: int = FEW_LEVELS) -> bool:
     """Whether a value that a JSON decoder made has more than so many levels."""
     nested = [value] if type(value) is dict or type(value) is list else []
     for _ in range(levels):
-        nested = [one for at in nested for one in (at.values() if type(at) is dict else at) if type(one) in _NESTED]
+        nested = [item for at in nested for item in (at.values() if type(at) is dict else at) if type(item) in _NESTED]
         if not nested:
             return False
     return bool(nested)

@@ -64,7 +64,7 @@ def annotations_form(
     """Return OpenAI's form: a list of annotations of the type `url_citation`; `nested`: their fields stand under a key of that name."""
 
     def read(value: object) -> Citations:
-        found, lost = [], dict[str, None]()
+        citations, lost = [], dict[str, None]()
         for entry in value if isinstance(value, list) else (value,):
             inner = entry.get(URL_CITATION, entry) if isinstance(entry, dict) and nested else entry
             if (
@@ -77,15 +77,15 @@ def annotations_form(
                 continue
             start, end = _as_offset(inner.get("start_index")), _as_offset(inner.get("end_index"))
             words = _text(inner.get("content"))
-            found.append(Citation(_text(inner.get("url")), _text(inner.get("title")), start, end, cited_text=words))
+            citations.append(Citation(_text(inner.get("url")), _text(inner.get("title")), start, end, cited_text=words))
             others = without(inner, *_KNOWN_FIELDS, *(("content",) if words else ()))
             lost |= dict.fromkeys(f"{field}.{name}" for name, value in others.items() if value)
-        return Citations(tuple(found), tuple(lost))
+        return Citations(tuple(citations), tuple(lost))
 
     def write(citations: Sequence[Citation]) -> list[JsonObject]:
         written = []
-        for one in citations:
-            fields = {"url": one.url, "title": one.title, "start_index": one.start or 0, "end_index": one.end or 0}
+        for page in citations:
+            fields = {"url": page.url, "title": page.title, "start_index": page.start or 0, "end_index": page.end or 0}
             written.append({"type": URL_CITATION, **({URL_CITATION: fields} if nested else fields)})
         return written
 
@@ -207,7 +207,7 @@ def openai_logprobs(field: str, of: Literal["block", "choice", "reply"]) -> Logp
 
 def _read_entries(value: object) -> Sequence[Entry]:
     listed = value if isinstance(value, list) else []
-    return listed if all(isinstance(one, dict) and isinstance(one.get("token"), str) for one in listed) else []
+    return listed if all(isinstance(entry, dict) and isinstance(entry.get("token"), str) for entry in listed) else []
 
 
 def _read_candidates(value: object) -> Sequence[Entry]:
@@ -219,8 +219,8 @@ def _read_candidates(value: object) -> Sequence[Entry]:
     tops = value.get(_TOP)
     tops = tops if isinstance(tops, list) else []
     return [
-        {**_entry(one), "top_logprobs": _alternatives(tops[place] if place < len(tops) else None)}
-        for place, one in enumerate(chosen)
+        {**_entry(entry), "top_logprobs": _alternatives(tops[place] if place < len(tops) else None)}
+        for place, entry in enumerate(chosen)
     ]
 
 
@@ -237,7 +237,7 @@ def _entry(candidate: JsonObject) -> Entry:
 
 def _alternatives(top: object) -> list[Entry]:
     listed = top.get("candidates") if isinstance(top, dict) else None
-    return [_entry(one) for one in listed if _is_candidate(one)] if isinstance(listed, list) else []
+    return [_entry(entry) for entry in listed if _is_candidate(entry)] if isinstance(listed, list) else []
 
 
 def _write_candidates(entries: Sequence[Entry]) -> JsonObject:
@@ -338,15 +338,15 @@ def _write_call(picture: ImageBlock) -> JsonObject:
 def _read_listed(value: object) -> tuple[ImageBlock, ...]:
     held = value.get("image_url") if isinstance(value, dict) else None
     url = held.get("url") if isinstance(held, dict) else None
-    head, found, data = url.partition(_BASE64) if isinstance(url, str) else ("", "", "")
-    return _picture(head.removeprefix(_DATA_URL), data) if found else ()
+    head, separator, data = url.partition(_BASE64) if isinstance(url, str) else ("", "", "")
+    return _picture(head.removeprefix(_DATA_URL), data) if separator else ()
 
 
 def _read_output(value: object) -> tuple[ImageBlock, ...]:
     contents = value.get("content") if isinstance(value, dict) and value.get("type") == "model_output" else None
     listed = contents if isinstance(contents, list) else []
-    found = [_read_content(one) for one in listed]
-    return tuple(picture for pictures in found for picture in pictures) if all(found) else ()
+    pictures_of_each = [_read_content(item) for item in listed]
+    return tuple(picture for pictures in pictures_of_each for picture in pictures) if all(pictures_of_each) else ()
 
 
 def _read_content(value: object) -> tuple[ImageBlock, ...]:

@@ -231,7 +231,7 @@ def _read_fields(fields: JsonObject) -> tuple[JsonObject, JsonObject]:
         if not isinstance(value, dict):
             told |= {} if value is None else {name: value}
             continue
-        read = {inner: one for inner, one in value.items() if inner in _OBJECTS[name] and one is not None}
+        read = {inner: part for inner, part in value.items() if inner in _OBJECTS[name] and part is not None}
         told |= {name: read} if read else {}
         if name != TEMPLATE:
             others = value.keys() - _OBJECTS[name] - _READ_ELSEWHERE.get(name, frozenset())
@@ -241,13 +241,13 @@ def _read_fields(fields: JsonObject) -> tuple[JsonObject, JsonObject]:
 
 def without_thinking(extra: JsonObject) -> JsonObject:
     """Return a request's further fields without what was read here: the chat template's other arguments stay."""
-    kept = {name: value for name, value in extra.items() if name not in FIELDS}
-    arguments = kept.get(TEMPLATE)
+    fields = {name: value for name, value in extra.items() if name not in FIELDS}
+    arguments = fields.get(TEMPLATE)
     if isinstance(arguments, dict):
         others = {name: value for name, value in arguments.items() if name not in _OBJECTS[TEMPLATE]}
-        kept |= {TEMPLATE: others}
-        return kept if others else {name: value for name, value in kept.items() if name != TEMPLATE}
-    return kept
+        fields |= {TEMPLATE: others}
+        return fields if others else {name: value for name, value in fields.items() if name != TEMPLATE}
+    return fields
 
 
 def with_own_words(fields: Mapping[str, object], request: Request, dialect: str) -> tuple[JsonObject, JsonObject]:

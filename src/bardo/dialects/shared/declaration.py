@@ -190,8 +190,7 @@ class Declaration(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True
     @cached_property
     def foreign_checks(self) -> Checks:
         """What to look at in a request that came in another dialect."""
-        lack = Limitation(f"{self.title} has no such field")
-        return _checks({**dict.fromkeys(self.own, lack), **self.lacks})
+        return _checks({**dict.fromkeys(self.own, Limitation(f"{self.title} has no such field")), **self.lacks})
 
 
 @cache
@@ -221,7 +220,7 @@ def _checks(lacks: Mapping[str, Limitation]) -> Checks:
 
 
 def _default(struct: type[msgspec.Struct], attribute: str) -> object:
-    return next(one.default for one in msgspec.structs.fields(struct) if one.encode_name == attribute)
+    return next(field.default for field in msgspec.structs.fields(struct) if field.encode_name == attribute)
 
 
 def reported_name(name: str) -> str:
@@ -236,8 +235,8 @@ def limitations(why: str, *names: str, sent: object = None, same: tuple[object, 
 
 def sampling_fields(names: Iterable[str], *, others: bool = False) -> list[str]:
     """Return the parameters of sampling among these, or the `others`, without those that all dialects have."""
-    known = {*names}
-    fields = [f"sampling.{name}" for name in Sampling.__struct_fields__ if (name in known) is not others]
+    names_known = {*names}
+    fields = [f"sampling.{name}" for name in Sampling.__struct_fields__ if (name in names_known) is not others]
     return [name for name in fields if name not in COMMON]
 
 
@@ -312,13 +311,13 @@ class ReplyDeclaration(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict
 
     def content(self, fields: Mapping[str, object]) -> JsonObject:
         """Return what a reply's fields hold for clients of other dialects, by name; of a framing field the parts named in `within`."""
-        found: JsonObject = {}
+        content: JsonObject = {}
         for name, value in fields.items():
             if name not in self.framing:
-                found[name] = value
+                content[name] = value
             elif name in self.within and isinstance(value, dict):
-                found |= {f"{name}.{part}": value[part] for part in value if part in self.within[name]}
-        return {name: value for name, value in found.items() if not (is_empty(value) or self._is_usual(name, value))}
+                content |= {f"{name}.{part}": value[part] for part in value if part in self.within[name]}
+        return {name: value for name, value in content.items() if not (is_empty(value) or self._is_usual(name, value))}
 
     def _is_usual(self, name: str, value: object) -> bool:
         usual = self.usual.get(name, ())
@@ -331,4 +330,4 @@ def is_empty(value: object, depth: int = 5) -> bool:
         return True
     if depth == 0 or not isinstance(value, dict | list):
         return False
-    return all(is_empty(one, depth - 1) for one in (value.values() if isinstance(value, dict) else value))
+    return all(is_empty(inner, depth - 1) for inner in (value.values() if isinstance(value, dict) else value))

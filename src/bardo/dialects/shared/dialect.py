@@ -52,8 +52,8 @@ def stable_attribution(line: str) -> str:
 
     The rest is of one conversation or request: behind the version stands a digest of the first message, and `cch` is another each time.
     """
-    found = [f"{one};" for one in _STABLE.findall(line)]
-    return " ".join((ATTRIBUTION, *found)) if found else ""
+    parts = [f"{part};" for part in _STABLE.findall(line)]
+    return " ".join((ATTRIBUTION, *parts)) if parts else ""
 
 
 def _not_for_clients(*_: object) -> Any:
@@ -105,12 +105,12 @@ class ModelsForm(msgspec.Struct, frozen=True, kw_only=True):
 
 def page_size(query: Mapping[str, str], name: str, most: int) -> int:
     """Return how many models a page of a list may have, `most` where the query does not say. Raises InvalidRequest."""
-    said = query.get(name)
-    if said is None:
+    text = query.get(name)
+    if text is None:
         return most
-    if not (said.isascii() and said.isdigit() and len(said) < 10 and 1 <= int(said) <= most):
-        raise InvalidRequest(f"{name} is {said[:50]!r}", hint=f"write a whole number from 1 to {most}", param=name)
-    return int(said)
+    if not (text.isascii() and text.isdigit() and len(text) < 10 and 1 <= int(text) <= most):
+        raise InvalidRequest(f"{name} is {text[:50]!r}", hint=f"write a whole number from 1 to {most}", param=name)
+    return int(text)
 
 
 def place_of(models: Sequence[ModelInfo], name: str, param: str) -> int:
@@ -167,10 +167,10 @@ def count_field(value: object, name: str) -> int | None:
 
 def numbers(value: object, what: str) -> list[float]:
     """Return the numbers of a vector. Raises WrongShape."""
-    found: list[float] = want(value, list, what)
-    if not all(type(one) is float or type(one) is int for one in found):
+    values: list[float] = want(value, list, what)
+    if not all(type(number) is float or type(number) is int for number in values):
         raise WrongShape(f"{what} holds what is no number")
-    return found
+    return values
 
 
 def whole_number(value: object) -> int | None:

@@ -137,7 +137,7 @@ def is_sound(request: Request, shape: RequestShape, dialect: str) -> bool:
 
 def refuse_repairs(repairs: Iterable[Degradation], target: str) -> None:
     """Raise InvalidRequest, naming what is broken, where a history was repaired; other differences are passed over."""
-    broken = [_BROKEN[one.what.removeprefix(WHAT)].format(one.asked) for one in repairs if one.what.startswith(WHAT)]
+    broken = [_BROKEN[fix.what.removeprefix(WHAT)].format(fix.asked) for fix in repairs if fix.what.startswith(WHAT)]
     if broken:
         more = f", and {len(broken) - 3} more" if len(broken) > 3 else ""
         raise InvalidRequest(
@@ -191,13 +191,13 @@ def _key(call_id: str, name: str) -> str:
 
 def _ids_of_unknown(message: Message) -> frozenset[str]:
     """Return the ids of calls that only their own dialect knows: results of those are right."""
-    found: set[str] = set()
+    ids: set[str] = set()
     for block in message.blocks:
         if isinstance(block, UnknownBlock) and isinstance(block.value, dict):
             inner = block.value.get("tool_call")
             for held in (block.value, inner if isinstance(inner, dict) else {}):
-                found |= {one for name in ("id", "call_id") if isinstance(one := held.get(name), str)}
-    return frozenset(found)
+                ids |= {part for name in ("id", "call_id") if isinstance(part := held.get(name), str)}
+    return frozenset(ids)
 
 
 def _answered(messages: Sequence[Message], losses: Losses, *, unique: bool, joined: bool) -> list[Message]:
@@ -229,7 +229,7 @@ def _answered(messages: Sequence[Message], losses: Losses, *, unique: bool, join
                     moved.add(at)
             elif key in of_unknown:
                 used.add(at)
-            elif any(_same(block, one) for one in alike):
+            elif any(_same(block, other) for other in alike):
                 losses.lose(f"{WHAT}result_twice", block.call_id, "this result came before", key=key)
                 used.add(at)
                 moved.add(at)
@@ -276,9 +276,9 @@ def _result_of(
     call: ToolCallBlock, number: int, results: dict[tuple[int, str], ToolResultBlock], losses: Losses
 ) -> ToolResultBlock:
     key = _key(call.id, call.name)
-    found = results.get((number, key))
-    if found is not None:
-        return found
+    result = results.get((number, key))
+    if result is not None:
+        return result
     why = f"{losses.declaration.title} refuses a call without its result"
     losses.lose(f"{WHAT}call_without_result", call.id or call.name, why, sent=NO_RESULT, key=key)
     return ToolResultBlock(call_id=call.id, name=call.name, content=(TextBlock(NO_RESULT),), is_error=True)
@@ -436,11 +436,11 @@ def without_repeated_results(request: Request) -> Request:
     A call has one result, and providers refuse a second one. Only equal results are left out: where two results of one call differ, the
     client's intention is not known.
     """
-    found = _repeated(request.messages)
-    if not found:
+    repeated = _repeated(request.messages)
+    if not repeated:
         return request
-    messages = [_without(message, found.get(place, ())) for place, message in enumerate(request.messages)]
-    place, places = next(iter(found.items()))
+    messages = [_without(message, repeated.get(place, ())) for place, message in enumerate(request.messages)]
+    place, places = next(iter(repeated.items()))
     twice = request.messages[place].blocks[min(places)]
     named = (twice.call_id or twice.name) if isinstance(twice, ToolResultBlock) else ""
     lost = Degradation("history.result_twice", asked=named, sent="once", why=_WHY)
@@ -455,10 +455,10 @@ def without_repeated_results(request: Request) -> Request:
 
 def _repeated(messages: Sequence[Message]) -> dict[int, set[int]]:
     """Return the places of the blocks to leave out, by the place of their message."""
-    found: dict[int, set[int]] = {}
+    places: dict[int, set[int]] = {}
     named = [block.call_id for message in messages for block in message.blocks if type(block) is ToolResultBlock]
     if len({*named}) == len(named) and "" not in named:
-        return found
+        return places
     # The results since the model last spoke, by their calls; those that name no call by their tool and text.
     by_call: dict[str, ToolResultBlock] = {}
     by_text: dict[tuple[str, str], ToolResultBlock] = {}
@@ -472,10 +472,10 @@ def _repeated(messages: Sequence[Message]) -> dict[int, set[int]]:
             # A result that names no call answers none that is open: its tool has been answered.
             earlier = by_call.get(block.call_id) if block.call_id else by_text.get((block.name, block.text))
             if earlier is not None and (earlier.content, earlier.is_error) == (block.content, block.is_error):
-                found.setdefault(place, set()).add(at)
+                places.setdefault(place, set()).add(at)
                 continue
             by_call[block.call_id] = by_text[block.name, block.text] = block
-    return found
+    return places
 
 
 def _without(message: Message, dropped: Collection[int]) -> Message | None:

@@ -64,7 +64,7 @@ def take(value: object, kind: type[T] | tuple[type[T], ...], param: str) -> T:
     kinds = kind if isinstance(kind, tuple) else (kind,)
     if type(value) is bool and bool in kinds:
         return value  # type: ignore[return-value]
-    wanted = " or ".join(dict.fromkeys(_NAMES.get(one, one.__name__) for one in kinds))
+    wanted = " or ".join(dict.fromkeys(_NAMES.get(kind, kind.__name__) for kind in kinds))
     raise InvalidRequest(f"{param} must be {wanted}, not {kind_of(value)}", param=param)
 
 
@@ -225,14 +225,14 @@ def inner_fields(
     body: JsonObject, known: Mapping[tuple[str, ...], Collection[str]]
 ) -> dict[tuple[str, ...], JsonValue]:
     """Return what is neither null nor `known` inside objects of a body, by its path. `known` are the names in each of these objects."""
-    found: dict[tuple[str, ...], JsonValue] = {}
+    fields: dict[tuple[str, ...], JsonValue] = {}
     for path, names in known.items():
         held: JsonValue = body.get(path[0]) if path else body
         for name in path[1:] if held is not None else ():
             held = held.get(name) if isinstance(held, dict) else None
         if isinstance(held, dict):
-            found |= {(*path, name): value for name, value in held.items() if name not in names and value is not None}
-    return found
+            fields |= {(*path, name): value for name, value in held.items() if name not in names and value is not None}
+    return fields
 
 
 # Long text is read without making values, in a fiftieth of the time; that a number is too large shows only as a value.

@@ -108,9 +108,9 @@ class Losses:
 
     def add_all(self, degraded: Iterable[Degradation]) -> None:
         """Add degradations that another function found."""
-        for one in degraded:
+        for loss in degraded:
             self.notes += 1
-            self._by_key.setdefault((one.what, one.why), one)
+            self._by_key.setdefault((loss.what, loss.why), loss)
 
     def lose_states(self, states: Iterable[Opaque], *, sent: str | None = None) -> None:
         """Report opaque state that the dialect does not take back; `sent` is what was left of the reasoning."""
@@ -302,7 +302,7 @@ def _report(part: msgspec.Struct, checks: Iterable[Check], losses: Losses) -> No
 def _plain(value: object) -> Any:
     """Return a value as a person is told it: of a struct its name or mode."""
     if isinstance(value, tuple):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     if isinstance(value, msgspec.Struct):
         return getattr(value, "name", "") or getattr(value, "mode", "")
     return value
@@ -353,10 +353,10 @@ def carry_shared(request: Request, row: ProviderRow, losses: Losses) -> tuple[Re
     extra: JsonObject = dict(request.extra) if rows else {}
     fields: JsonObject = of_reasoning
     untouched = True
-    for shared in sorted(rows, key=lambda one: (row.id not in one.providers, not one.specified)):
-        found = _take_shared(extra, shared, client, row.dialect)
-        untouched = untouched and not found
-        for path, value in found.items():
+    for shared in sorted(rows, key=lambda field: (row.id not in field.providers, not field.specified)):
+        taken = _take_shared(extra, shared, client, row.dialect)
+        untouched = untouched and not taken
+        for path, value in taken.items():
             why = _refused(shared, row, path, value)
             if not why:
                 fields = merge_fields(fields, nested(path, value))
@@ -371,11 +371,11 @@ def _carry_of_reasoning(request: Request, row: ProviderRow) -> tuple[Request, Js
     if policy is None or policy.carried is None or policy.carried.dialect != request.dialect:
         return request, {}
     rows = [
-        one
-        for one in shared_between(request.dialect, row.dialect)
-        if row.id in one.providers or (row.generic and one.specified)
+        field
+        for field in shared_between(request.dialect, row.dialect)
+        if row.id in field.providers or (row.generic and field.specified)
     ]
-    there = dict(pair for one in rows for pair in one.paths(request.dialect, row.dialect))
+    there = dict(pair for field in rows for pair in field.paths(request.dialect, row.dialect))
     own = policy.carried.fields
     left = {path: value for path, value in own.items() if path not in there}
     if len(left) == len(own):
@@ -397,7 +397,7 @@ def _refused(shared: SharedFields, row: ProviderRow, path: str, value: object) -
 def with_shared(body: JsonObject, carried: JsonObject) -> JsonObject:
     """Return a body with the fields that `carry_shared` gave; the items of a list go behind those that are there."""
     lists = {
-        name: [*body[name], *(one for one in value if one not in body[name])]
+        name: [*body[name], *(item for item in value if item not in body[name])]
         for name, value in carried.items()
         if isinstance(value, list) and isinstance(body.get(name), list)
     }
@@ -407,15 +407,15 @@ def with_shared(body: JsonObject, carried: JsonObject) -> JsonObject:
 def _take_shared(extra: JsonObject, shared: SharedFields, source: str, target: str) -> JsonObject:
     """Take all that is shared out of `extra`, and return it by its paths in the target."""
     # Take the shared fields out of `extra`, and return them by their paths in the target.
-    found: JsonObject = {}
+    taken: JsonObject = {}
     for path, there in shared.paths(source, target):
         value = take_at(extra, path)
         if value is not None:
-            found[there] = value
+            taken[there] = value
     for switch in shared.switch:
         if {source, target} == {switch.dialect, switch.in_dialect}:
-            found |= _switched(extra, found, switch, source)
-    return found
+            taken |= _switched(extra, taken, switch, source)
+    return taken
 
 
 def _switched(extra: JsonObject, found: JsonObject, switch: ListSwitch, source: str) -> JsonObject:
@@ -427,7 +427,7 @@ def _switched(extra: JsonObject, found: JsonObject, switch: ListSwitch, source: 
         listed = []
     named = switch.item in listed
     if named:
-        left = [one for one in listed if one != switch.item]
+        left = [item for item in listed if item != switch.item]
         extra.pop(switch.list)
         extra |= {switch.list: left} if left else {}
     return {switch.name: True} if named or switch.implied_by in found else {}

@@ -102,8 +102,8 @@ def _media(block: ImageBlock | DocumentBlock) -> ImageBlock | DocumentBlock:
         data = plain_base64(data)
         media_type = picture_type(media_type, data) if isinstance(block, ImageBlock) else media_type
     elif url.startswith(_DATA) and isinstance(block, ImageBlock):
-        head, found, held = url.partition(_BASE64)
-        if found:
+        head, separator, held = url.partition(_BASE64)
+        if separator:
             plain = plain_base64(held)
             url = f"{_DATA}{picture_type(head.removeprefix(_DATA), plain)}{_BASE64}{plain}"
     if (media_type, data, url) == (block.media_type, block.data, block.url):
@@ -460,7 +460,7 @@ def _with_pictures(message: Message, form: PictureForm | None) -> Message:
         return _with_listed(message, form, form.field.rpartition(".")[2])
     if UnknownBlock not in message.kinds or not any(_pictures_of(block, form) for block in message.blocks):
         return message
-    blocks = [one for block in message.blocks for one in _pictures_of(block, form) or (block,)]
+    blocks = [part for block in message.blocks for part in _pictures_of(block, form) or (block,)]
     return msgspec.structs.replace(message, blocks=tuple(blocks))
 
 
@@ -480,8 +480,8 @@ def _with_listed(message: Message, form: PictureForm, field: str) -> Message:
     fields = {name: value for name, value in carried.fields.items() if name != field} | (
         {field: others} if others else {}
     )
-    kept = Carried(carried.dialect, fields) if fields else None
-    return msgspec.structs.replace(message, blocks=(*message.blocks, *pictures), carried=kept)
+    carried_left = Carried(carried.dialect, fields) if fields else None
+    return msgspec.structs.replace(message, blocks=(*message.blocks, *pictures), carried=carried_left)
 
 
 def _from_user(messages: Sequence[Message], losses: Losses) -> list[Message]:
@@ -514,5 +514,4 @@ def _opened_by(message: Message, pictures: Sequence[ImageBlock]) -> Message:
         (number for number, block in enumerate(message.blocks) if not isinstance(block, ToolResultBlock)),
         len(message.blocks),
     )
-    blocks = (*message.blocks[:place], *pictures, *message.blocks[place:])
-    return msgspec.structs.replace(message, blocks=blocks)
+    return msgspec.structs.replace(message, blocks=(*message.blocks[:place], *pictures, *message.blocks[place:]))

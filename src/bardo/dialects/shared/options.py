@@ -96,13 +96,13 @@ def read_tick(value: object, at: str) -> Tick | None:
         return None
     if not isinstance(value, Mapping):
         raise InvalidRequest(f"{at} must be an object", hint='write {"anomaly": 0.4}, or {} for a quiet tick', param=at)
-    said = {str(name): one for name, one in value.items()}
-    own = {name: said.pop(name) for name in ("type", "cycle", "sustainability", "diem") if name in said}
-    nested = said.pop("signals", None)
+    signals_read = {str(name): inner for name, inner in value.items()}
+    own = {name: signals_read.pop(name) for name in ("type", "cycle", "sustainability", "diem") if name in signals_read}
+    nested = signals_read.pop("signals", None)
     if nested is not None and not isinstance(nested, Mapping):
         hint = "give signals by their names, with numbers, texts, true or false"
         raise InvalidRequest(f"{at}.signals must be an object", hint=hint, param=f"{at}.signals")
-    signals = {**said, **{str(name): one for name, one in (nested or {}).items()}}
+    signals = {**signals_read, **{str(name): value for name, value in (nested or {}).items()}}
     if len(signals) > _MOST_SIGNALS:
         hint = f"it may have {_MOST_SIGNALS}"
         raise InvalidRequest(f"{at} has {len(signals)} signals", hint=hint, param=at)
@@ -114,7 +114,7 @@ def read_tick(value: object, at: str) -> Tick | None:
         raise InvalidRequest(f"{at}.cycle is {cycle!r}"[:200], hint=hint, param=f"{at}.cycle")
     return Tick(
         signals={
-            name[:_LONGEST_SIGNAL]: _signal(one, f"{at}.{name[:_LONGEST_SIGNAL]}") for name, one in signals.items()
+            name[:_LONGEST_SIGNAL]: _signal(value, f"{at}.{name[:_LONGEST_SIGNAL]}") for name, value in signals.items()
         },
         type=kind or "",
         cycle=cycle,
@@ -131,8 +131,8 @@ def read_tick_header(value: str, name: str) -> Tick | None:
     text = value.strip()
     if not text:
         return None
-    said = {} if text == _QUIET else _header_fields(text, name, "anomaly=0.4; conflict=true", "bardo.tick", _signal_of)
-    return read_tick(said, name)
+    given = {} if text == _QUIET else _header_fields(text, name, "anomaly=0.4; conflict=true", "bardo.tick", _signal_of)
+    return read_tick(given, name)
 
 
 def _signal_of(key: str, text: str) -> object:
@@ -178,25 +178,25 @@ def _header_fields(value: str, name: str, example: str, in_body: str, read: Call
     if value.lstrip().startswith("{"):
         return _from_json(value, name, in_body)
     pairs = [pair.partition("=") for pair in value.split(";") if pair.strip()]
-    found: JsonObject = {}
+    fields: JsonObject = {}
     for key, sign, text in ((key.strip(), sign, text.strip()) for key, sign, text in pairs):
-        if not sign or key in found:
-            problem = "is there twice" if key in found else "has no value"
+        if not sign or key in fields:
+            problem = "is there twice" if key in fields else "has no value"
             hint = f"write it as {example}, or as a JSON object"
             raise InvalidRequest(f"{name}: {key[:100]!r} {problem}", hint=hint, param=name)
-        found[key] = read(key, text)
-    return found
+        fields[key] = read(key, text)
+    return fields
 
 
 def _from_json(value: str, name: str, in_body: str) -> JsonObject:
     try:
-        found = decode_bounded(value.encode())
+        values = decode_bounded(value.encode())
     except (msgspec.DecodeError, UnicodeError, RecursionError) as problem:
         raise InvalidRequest(f"{name} is not valid JSON: {str(problem)[:200]}", param=name) from problem
-    if not isinstance(found, dict):
+    if not isinstance(values, dict):
         hint = f"write a JSON object, as {in_body} in a body"
         raise InvalidRequest(f"{name} holds no JSON object", hint=hint, param=name)
-    return found
+    return values
 
 
 def _value(key: str, text: str) -> object:
@@ -255,15 +255,15 @@ def _wrong(problem: msgspec.ValidationError, kind: type[msgspec.Struct], at: str
 def _allowed_values(kind: type[msgspec.Struct], field: str) -> list[str]:
     """Return the words that a field takes, where it takes some only."""
     hint = get_type_hints(kind).get(field)
-    found: list[str] = []
+    words: list[str] = []
     waiting = [hint]
     while waiting:
-        for one in get_args(waiting.pop()):
-            if isinstance(one, str):
-                found.append(one)
+        for argument in get_args(waiting.pop()):
+            if isinstance(argument, str):
+                words.append(argument)
             else:
-                waiting.append(one)
-    return found
+                waiting.append(argument)
+    return words
 
 
 def _field_names(kind: type[msgspec.Struct]) -> str:
@@ -433,8 +433,8 @@ def read_cache_control(value: str, options: CacheOptions | None) -> CacheOptions
 
     Source: RFC 9111, section 5.2.1: `no-store`, `no-cache`, and `max-age`, of which a number that cannot be read is 0.
     """
-    said = [part.strip().lower().partition("=") for part in value.split(",")]
-    names = {name.strip(): number.strip().strip('"') for name, _, number in said}
+    directives = [part.strip().lower().partition("=") for part in value.split(",")]
+    names = {name.strip(): number.strip().strip('"') for name, _, number in directives}
     changed: JsonObject = {}
     if "no-store" in names:
         changed["mode"] = "off"
@@ -468,9 +468,9 @@ def policy_of(value: object, at: str, *, also: Sequence[str] = ()) -> ReasoningP
 
 def read_on_impossible(value: str | None, at: str) -> OnImpossible:
     """Return what becomes of a call that asks for no thinking where there is always some. Raises InvalidRequest."""
-    for known in ON_IMPOSSIBLE:
-        if (value or "floor") == known:
-            return known
+    for choice in ON_IMPOSSIBLE:
+        if (value or "floor") == choice:
+            return choice
     raise InvalidRequest(f"{at} is {value!r}", hint=f"use one of {', '.join(ON_IMPOSSIBLE)}", param=at)
 
 

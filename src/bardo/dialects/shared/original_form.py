@@ -25,7 +25,7 @@ def _as_first_written(written: object, original: object) -> object:
     """Return a field in the form of the original, whose elements are taken over where they are equal: most of a history is."""
     if written is original or not (isinstance(written, list) and isinstance(original, list)):
         return as_first_written(written, original)
-    aligned = [one if one is first else _form_of(one, first) for one, first in zip(written, original, strict=False)]
+    aligned = [form if form is first else _form_of(form, first) for form, first in zip(written, original, strict=False)]
     return aligned + written[len(aligned) :]
 
 
@@ -49,7 +49,7 @@ def as_first_written(written: object, original: object) -> object:
     if isinstance(written, dict) and isinstance(original, dict):
         return _ordered(written, original, as_first_written)
     if isinstance(written, list) and isinstance(original, list):
-        aligned = [as_first_written(one, first) for one, first in zip(written, original, strict=False)]
+        aligned = [as_first_written(form, first) for form, first in zip(written, original, strict=False)]
         return aligned + written[len(aligned) :]
     if isinstance(written, str) and isinstance(original, list) and _text_of(original) == written:
         return original

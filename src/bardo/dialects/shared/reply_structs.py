@@ -35,16 +35,16 @@ class ReplyForm(Generic[W]):
         if len(data) >= SLICED_BYTES:
             return None
         try:
-            found = self._decode(data)
+            reply = self._decode(data)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return None
-        return found if has_few_brackets(data) else None
+        return reply if has_few_brackets(data) else None
 
     def decode(self, data: bytes, report: list[Event] | None = None) -> W:
         """Return a JSON object; `report` takes the event that tells of mending. Raises ValueError for no JSON, WrongShape for no object."""
-        found = self.decode_strict(data)
-        if found is not None:
-            return found
+        reply = self.decode_strict(data)
+        if reply is not None:
+            return reply
         value = decode_leniently(data, report)
         if type(value) is not dict:
             raise WrongShape(f"it is {kind_of(value)}")
@@ -65,9 +65,9 @@ def read_liberally(value: JsonObject, struct: type[W]) -> W:
     try:
         return msgspec.convert(fitting, struct)
     except (msgspec.ValidationError, RecursionError):
-        found = _reader_of(struct)(value)
-        assert isinstance(found, struct)
-        return found
+        read = _reader_of(struct)(value)
+        assert isinstance(read, struct)
+        return read
 
 
 def held(struct: Wire, name: str) -> object:
@@ -81,7 +81,7 @@ def held(struct: Wire, name: str) -> object:
 def _names_of(struct: type[Wire]) -> frozenset[str]:
     """Return the names of the fields of an object, and of that which tells its type."""
     config = struct.__struct_config__
-    names = {one.encode_name for one in msgspec.structs.fields(struct)} - {OTHERS}
+    names = {field.encode_name for field in msgspec.structs.fields(struct)} - {OTHERS}
     return frozenset(names | {config.tag_field} if config.tag_field else names)
 
 
@@ -121,9 +121,9 @@ def _union_reader(kinds: Sequence[object]) -> _Reader:
         if type(value) in plain:
             return value
         for reader in readers:
-            found = reader(value)
-            if found is not _UNFIT:
-                return found
+            fitting = reader(value)
+            if fitting is not _UNFIT:
+                return fitting
         return _UNFIT
 
     return read_member
@@ -132,13 +132,13 @@ def _union_reader(kinds: Sequence[object]) -> _Reader:
 def _list_reader(kind: object) -> _Reader:
     reader = _reader_of(kind)
     kinds = get_args(kind)
-    holds_objects = NoneType in kinds and any(isinstance(one, type) and issubclass(one, Wire) for one in kinds)
+    holds_objects = NoneType in kinds and any(isinstance(kind, type) and issubclass(kind, Wire) for kind in kinds)
     otherwise = None if holds_objects else _UNFIT
 
     def read_list(value: object) -> object:
         if type(value) is not list:
             return _UNFIT
-        items = [otherwise if (found := reader(item)) is _UNFIT else found for item in value]
+        items = [otherwise if (fitting := reader(item)) is _UNFIT else fitting for item in value]
         return _UNFIT if any(item is _UNFIT for item in items) else items
 
     return read_list
@@ -147,31 +147,31 @@ def _list_reader(kind: object) -> _Reader:
 def _struct_reader(struct: type[Wire]) -> _Reader:
     types = get_type_hints(struct)
     fields = {
-        one.encode_name: (one.name, _plain_types(get_args(types[one.name])), _reader_of(types[one.name]))
-        for one in msgspec.structs.fields(struct)
-        if one.encode_name != OTHERS
+        field.encode_name: (field.name, _plain_types(get_args(types[field.name])), _reader_of(types[field.name]))
+        for field in msgspec.structs.fields(struct)
+        if field.encode_name != OTHERS
     }
-    required = {one.name for one in msgspec.structs.fields(struct) if one.required}
+    required = {field.name for field in msgspec.structs.fields(struct) if field.required}
     tag_field, tag = struct.__struct_config__.tag_field, struct.__struct_config__.tag
 
     def read_struct(value: object) -> object:
         if type(value) is not dict or (tag_field and value.get(tag_field) != tag):
             return _UNFIT
-        found: dict[str, object] = {}
+        values: dict[str, object] = {}
         others: Others | None = None
         for name, item in value.items():
-            known = fields.get(name)
+            reading = fields.get(name)
             fitting = _UNFIT
-            if known is not None:
-                field, plain, reader = known
+            if reading is not None:
+                field, plain, reader = reading
                 fitting = item if type(item) in plain else reader(item)
             if fitting is not _UNFIT:
-                found[field] = fitting
+                values[field] = fitting
             elif name != tag_field:
                 others = Others() if others is None else others
                 others[name] = item
-        if required and not required <= found.keys():
+        if required and not required <= values.keys():
             return _UNFIT
-        return struct(**found) if others is None else struct(**found, others=others)  # type: ignore[arg-type]
+        return struct(**values) if others is None else struct(**values, others=others)  # type: ignore[arg-type]
 
     return read_struct

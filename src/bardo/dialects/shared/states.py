@@ -121,8 +121,7 @@ class SignedBlocks(msgspec.Struct, frozen=True):
         if sealed is None:
             return RedactedState((Opaque("redacted", data, self.format),))
         owners = [state.data for state in sealed if state.format == _OWNER]
-        states = tuple(state for state in sealed if state.format != _OWNER)
-        return RedactedState(states, owners[0] if owners else None)
+        return RedactedState(tuple(state for state in sealed if state.format != _OWNER), owners[0] if owners else None)
 
     def is_own(self, state: Opaque) -> bool:
         """Whether a state is the provider's. An id is not: hosts that pass Claude's thinking on give it one (Snowflake, OpenRouter)."""
@@ -175,25 +174,25 @@ def settled(blocks: Sequence[Block | Carrier]) -> tuple[Block, ...]:
     for block in blocks:
         if isinstance(block, Carrier) and block.owner in calls:
             owned[block.owner] = (*owned.get(block.owner, ()), *block.states)
-    found: list[Block] = []
+    result: list[Block] = []
     for block in blocks:
         if isinstance(block, ToolCallBlock) and block.id in owned:
-            found.append(msgspec.structs.replace(block, opaque=(*block.opaque, *owned.pop(block.id))))
+            result.append(msgspec.structs.replace(block, opaque=(*block.opaque, *owned.pop(block.id))))
         elif not isinstance(block, Carrier):
-            found.append(block)
+            result.append(block)
         elif not block.owner:
             # Clients leave out text that is empty.
-            last = found.pop() if found and isinstance(found[-1], TextBlock) else TextBlock("")
+            last = result.pop() if result and isinstance(result[-1], TextBlock) else TextBlock("")
             assert isinstance(last, TextBlock)
-            found.append(msgspec.structs.replace(last, opaque=(*last.opaque, *block.states)))
+            result.append(msgspec.structs.replace(last, opaque=(*last.opaque, *block.states)))
         elif block.owner not in calls:
-            found.append(block.thinking)
-    return tuple(found)
+            result.append(block.thinking)
+    return tuple(result)
 
 
 def _texts_with_state(blocks: Sequence[Block | Carrier]) -> list[Block | Carrier]:
     """Return the texts behind their carriers the state, and make the empty texts that clients leave out."""
-    found: list[Block | Carrier] = []
+    texts: list[Block | Carrier] = []
     following: tuple[Opaque, ...] = ()
     behind: list[TextBlock] = []
     for block in blocks:
@@ -201,13 +200,13 @@ def _texts_with_state(blocks: Sequence[Block | Carrier]) -> list[Block | Carrier
             if block.owner == NEXT:
                 following = (*following, *block.states)
             else:
-                (behind if block.owner == AFTER else found).append(TextBlock("", block.states))
+                (behind if block.owner == AFTER else texts).append(TextBlock("", block.states))
         elif isinstance(block, TextBlock):
-            found += [msgspec.structs.replace(block, opaque=(*block.opaque, *following)), *behind]
+            texts += [msgspec.structs.replace(block, opaque=(*block.opaque, *following)), *behind]
             following, behind = (), []
         else:
-            found.append(block)
-    return [*found, *([TextBlock("", following)] if following else ()), *behind]
+            texts.append(block)
+    return [*texts, *([TextBlock("", following)] if following else ()), *behind]
 
 
 _LATE_STATE: Final = {

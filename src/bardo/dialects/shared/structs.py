@@ -96,10 +96,10 @@ def read_apart(value: Any, kind: type[W]) -> W:
 
 def wrong_field(problem: msgspec.ValidationError) -> tuple[str, str]:
     """Return the path of the field that msgspec found wrong, and what stands there in JSON's words."""
-    found = _EXPECTED.fullmatch(str(problem))
-    if found is None:
+    match = _EXPECTED.fullmatch(str(problem))
+    if match is None:
         return "", str(problem)
-    return (found["path"] or "").removeprefix("."), _KINDS.get(found["given"], found["given"] or "nothing")
+    return (match["path"] or "").removeprefix("."), _KINDS.get(match["given"], match["given"] or "nothing")
 
 
 def carried_fields(struct: Wire, misplaced: tuple[str, ...] = ()) -> dict[str, Any] | None:
@@ -140,12 +140,12 @@ def as_it_came(value: Any) -> Any:
     if not isinstance(value, Wire):
         return value
     config = value.__struct_config__
-    found: dict[str, Any] = {config.tag_field: config.tag} if config.tag_field else {}
+    written: dict[str, Any] = {config.tag_field: config.tag} if config.tag_field else {}
     for field in msgspec.structs.fields(value):
         held = getattr(value, field.name)
         if held is not None and field.encode_name != OTHERS:
-            found[field.encode_name] = as_it_came(held)
-    return found | (value.others or {})
+            written[field.encode_name] = as_it_came(held)
+    return written | (value.others or {})
 
 
 _Part = Callable[[Any], Any]
@@ -224,21 +224,21 @@ def _part_of_struct(kind: type[Wire]) -> _Part:
             return value
         if fields.keys() >= value.keys() and looked_at.keys().isdisjoint(value):
             return value
-        found: dict[str, Any] = {}
+        apart: dict[str, Any] = {}
         others = Others()
         for name, item in value.items():
-            known = name if name in fields else spelled.get(name)
-            if known is None:
+            field = name if name in fields else spelled.get(name)
+            if field is None:
                 others[name] = item
-            elif item is not None or known not in found:
+            elif item is not None or field not in apart:
                 # A field in both spellings is what the one says that is not null.
-                found[known] = item
+                apart[field] = item
         for name, part in looked_at.items():
-            if name in found:
-                found[name] = part(found[name])
+            if name in apart:
+                apart[name] = part(apart[name])
         if others:
-            found[OTHERS] = others
-        return found
+            apart[OTHERS] = others
+        return apart
 
     return put_apart
 
@@ -283,22 +283,22 @@ _KINDS |= {"array": kind_of([]), "object": kind_of({})}
 
 def _refuse(problem: str, at: str) -> NoReturn:
     """Say in the words of all dialects what msgspec found wrong."""
-    if found := _MISSING.fullmatch(problem):
-        path = _path(at, f"{found['path'] or ''}.{found['name']}")
+    if match := _MISSING.fullmatch(problem):
+        path = _path(at, f"{match['path'] or ''}.{match['name']}")
         raise InvalidRequest(f"{path} is required", param=path)
-    if found := _EXPECTED.fullmatch(problem):
-        path = _path(at, found["path"] or "")
-        if found["given"] in ("null", "NoneType") and not path.endswith("]"):
+    if match := _EXPECTED.fullmatch(problem):
+        path = _path(at, match["path"] or "")
+        if match["given"] in ("null", "NoneType") and not path.endswith("]"):
             raise InvalidRequest(f"{path} is required", param=path)
         wanted = " or ".join(
-            dict.fromkeys(_KINDS.get(kind, kind) for kind in found["wanted"].split(" | ") if kind != "null")
+            dict.fromkeys(_KINDS.get(kind, kind) for kind in match["wanted"].split(" | ") if kind != "null")
         )
-        given = found["given"]
+        given = match["given"]
         instead = f", not {_KINDS.get(given, given)}" if given else ""
         raise InvalidRequest(f"{path} must be {wanted}{instead}", param=path)
-    if found := _NO_TAG.fullmatch(problem):
-        path = _path(at, found["path"] or "")
-        raise InvalidRequest(f"{path} is {found['value']}", param=path)
+    if match := _NO_TAG.fullmatch(problem):
+        path = _path(at, match["path"] or "")
+        raise InvalidRequest(f"{path} is {match['value']}", param=path)
     raise InvalidRequest(f"{at or 'the body'} has the wrong shape: {problem}", param=at or None)
 
 

@@ -55,8 +55,8 @@ def with_allowed_tools(request: Request, names: Collection[str], *, required: bo
 
     A request that has none of them is returned itself. What says so in `extra` is the caller's to take out.
     """
-    known = frozenset(name for name in names if isinstance(name, str))
-    tools = tuple(tool for tool in request.tools if is_named(tool, known))
+    allowed = frozenset(name for name in names if isinstance(name, str))
+    tools = tuple(tool for tool in request.tools if is_named(tool, allowed))
     if not tools:
         return request
     choice = request.tool_choice or ToolChoice()
@@ -64,7 +64,7 @@ def with_allowed_tools(request: Request, names: Collection[str], *, required: bo
         choice = msgspec.structs.replace(choice, mode="named", name=tools[0].name)
     else:
         choice = msgspec.structs.replace(choice, mode="required" if required else "auto", name="")
-    lost = Degradation("tool_choice.allowed_tools", asked=sorted(known), sent="tools", why=_WHY)
+    lost = Degradation("tool_choice.allowed_tools", asked=sorted(allowed), sent="tools", why=_WHY)
     return msgspec.structs.replace(request, tools=tools, tool_choice=choice, degraded=(*request.degraded, lost))
 
 
@@ -85,26 +85,26 @@ def carry_hosted(request: Request, row: ProviderRow, losses: Losses) -> tuple[Re
     if not (request.extra or any(map(_is_hosted, request.tools))):
         return request, {}
     fields: JsonObject = {}
-    for known in hosted_tools():
-        client_form, target_form = _form_asked(known, request), known.form_at(row.dialect, row.id, request.model)
+    for tool in hosted_tools():
+        client_form, target_form = _form_asked(tool, request), tool.form_at(row.dialect, row.id, request.model)
         if client_form is not None and _is_refused(request, row, client_form, target_form):
             request = _without_field(request, client_form.field, losses)
         if client_form is None or target_form is None or client_form is target_form or not _asks(request, client_form):
             continue
         if target_form.required and _must_be_called(request, client_form):
             request, target_form = _free(request), msgspec.structs.replace(target_form, written=target_form.required)
-        if _may_be_sent(request, known, client_form, target_form):
-            request, added = _carried(request, known, client_form, target_form, losses)
+        if _may_be_sent(request, tool, client_form, target_form):
+            request, added = _carried(request, tool, client_form, target_form, losses)
             fields |= added
     return request, fields
 
 
 def is_asked_otherwise(request: Request, row: ProviderRow) -> bool:
     """Whether a request of the provider's own dialect asks for a hosted tool by a field that this provider does not take for the model."""
-    for known in hosted_tools():
-        client_form = _form_asked(known, request)
+    for tool in hosted_tools():
+        client_form = _form_asked(tool, request)
         if client_form is not None and client_form.field and client_form.field in request.extra:
-            target_form = known.form_at(row.dialect, row.id, request.model)
+            target_form = tool.form_at(row.dialect, row.id, request.model)
             if target_form is not None and target_form is not client_form:
                 return True
             if _is_refused(request, row, client_form, target_form):
@@ -125,7 +125,7 @@ def _is_refused(request: Request, row: ProviderRow, client_form: HostedForm, tar
 
 def _without_field(request: Request, name: str, losses: Losses) -> Request:
     losses.lose(name, request.extra[name], "only the search models of this provider take it at this endpoint")
-    return msgspec.structs.replace(request, extra={one: value for one, value in request.extra.items() if one != name})
+    return msgspec.structs.replace(request, extra={key: value for key, value in request.extra.items() if key != name})
 
 
 def _asks(request: Request, client_form: HostedForm) -> bool:
@@ -215,8 +215,8 @@ def _unwritten(left: JsonObject, client_form: HostedForm) -> JsonObject:
     settings = {name: value for name, value in left.items() if name not in client_form.written and name != "type"}
     for inner in held:
         settings |= inner
-    said = {name: value for name, value in settings.items() if value not in (None, "", [], {})}
-    return {name: value for name, value in said.items() if not_granted(client_form.dialect, name, value) is not None}
+    given = {name: value for name, value in settings.items() if value not in (None, "", [], {})}
+    return {name: value for name, value in given.items() if not_granted(client_form.dialect, name, value) is not None}
 
 
 def hosted_as(known: HostedTool, language: str, settings: JsonObject) -> Tool:
@@ -231,10 +231,10 @@ def hosted_as(known: HostedTool, language: str, settings: JsonObject) -> Tool:
 
 def _paths(fields: JsonObject, before: str = "") -> list[str]:
     """Return the dotted paths of the values in an object of objects."""
-    found: list[str] = []
+    paths: list[str] = []
     for name, value in fields.items():
-        found += _paths(value, f"{before}{name}.") if isinstance(value, dict) else [f"{before}{name}"]
-    return found
+        paths += _paths(value, f"{before}{name}.") if isinstance(value, dict) else [f"{before}{name}"]
+    return paths
 
 
 class CallsInFrames(msgspec.Struct, frozen=True):

@@ -98,7 +98,7 @@ def without_fields(body: JsonObject, names: Sequence[str], losses: Losses) -> Js
     if not holds_fields(body, names):
         return body
     holds = _finding(names)
-    messages = [_without(one, names, losses) if holds(one) else one for one in body["messages"]]
+    messages = [_without(message, names, losses) if holds(message) else message for message in body["messages"]]
     return {**body, "messages": messages}
 
 
@@ -112,7 +112,7 @@ def _finding(names: Sequence[str]) -> Callable[[object], bool]:
 
 
 def _without(message: JsonObject, names: Sequence[str], losses: Losses) -> JsonObject:
-    kept = {name: value for name, value in message.items() if name not in names}
+    remaining = {name: value for name, value in message.items() if name not in names}
     for name in names:
         value = message.get(name)
         if value and not (name == _REFUSAL and isinstance(value, str)):
@@ -122,10 +122,10 @@ def _without(message: JsonObject, names: Sequence[str], losses: Losses) -> JsonO
         losses.lose(
             f"messages.{_REFUSAL}", refusal, "the provider takes it as an answer alone", sent="content", key=_REFUSAL
         )
-        content = kept.get("content")
+        content = remaining.get("content")
         text = {"type": "text", "text": refusal}
-        kept["content"] = [*content, text] if isinstance(content, list) else f"{content or ''}{refusal}"
-    return kept
+        remaining["content"] = [*content, text] if isinstance(content, list) else f"{content or ''}{refusal}"
+    return remaining
 
 
 _TOOL = "tool_reference"
@@ -148,7 +148,9 @@ def unknown_as_words(request: Request, losses: Losses, parts: frozenset[type[Blo
 def _with_words(message: Message, losses: Losses) -> Message:
     if message.role == "assistant" or UnknownBlock not in message.parts:
         return message
-    blocks: list[Any] = [_result(one, losses) if isinstance(one, ToolResultBlock) else one for one in message.blocks]
+    blocks: list[Any] = [
+        _result(block, losses) if isinstance(block, ToolResultBlock) else block for block in message.blocks
+    ]
     if any(_is_foreign(block, losses) for block in blocks):
         blocks = _in_words(blocks, losses)
     same = all(new is old for new, old in zip(blocks, message.blocks, strict=True))
@@ -209,12 +211,12 @@ T = TypeVar("T")
 
 def with_last_markers(request: Request, name: str, most: int) -> Request:
     """Return a request with at most `most` markers of this name: the last of tools and system prompt, and the last of the turns."""
-    found = [*_markers(request, name)]
-    kept = {place for place, _ in found[-most:]} if most > 0 else set()
-    fixed = [place for place, is_fixed in found if is_fixed]
-    if fixed and most > 1 and fixed[-1] not in kept:
-        kept = {place for place, _ in found[len(found) - most + 1 :]} | {fixed[-1]}
-    remover = _Remover(name, kept)
+    markers = [*_markers(request, name)]
+    places = {place for place, _ in markers[-most:]} if most > 0 else set()
+    fixed = [place for place, is_fixed in markers if is_fixed]
+    if fixed and most > 1 and fixed[-1] not in places:
+        places = {place for place, _ in markers[len(markers) - most + 1 :]} | {fixed[-1]}
+    remover = _Remover(name, places)
     tools = tuple([remover.tool(tool) for tool in request.tools])
     return msgspec.structs.replace(
         request, tools=tools, messages=tuple([remover.message(message) for message in request.messages])
@@ -276,13 +278,13 @@ class _Remover:
     def message(self, message: Message) -> Message:
         """Return the message, with those of its markers that are kept."""
         blocks = tuple([self._block(block) for block in message.blocks])
-        same = all(one is other for one, other in zip(blocks, message.blocks, strict=True))
+        same = all(block is other for block, other in zip(blocks, message.blocks, strict=True))
         return self._without(message if same else msgspec.structs.replace(message, blocks=blocks), message.carried)
 
     def _block(self, block: Block) -> Block:
         if isinstance(block, ToolResultBlock):
             content = tuple([self._without(part, _carried_of(part)) for part in block.content])
-            if not all(one is other for one, other in zip(content, block.content, strict=True)):
+            if not all(part is other for part, other in zip(content, block.content, strict=True)):
                 block = msgspec.structs.replace(block, content=content)
         return self._without(block, _carried_of(block))
 
@@ -293,8 +295,8 @@ class _Remover:
         fields = {name: value for name, value in carried.fields.items() if name != self._name}
         if isinstance(inner := fields.get("function"), dict):
             fields["function"] = {name: value for name, value in inner.items() if name != self._name}
-        kept: T = msgspec.structs.replace(held, carried=Carried(carried.dialect, fields) if fields else None)  # type: ignore[type-var]
-        return kept
+        changed: T = msgspec.structs.replace(held, carried=Carried(carried.dialect, fields) if fields else None)  # type: ignore[type-var]
+        return changed
 
 
 def _carried_of(block: Block) -> Carried | None:

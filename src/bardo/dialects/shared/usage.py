@@ -27,8 +27,8 @@ def token_counts(*values: object) -> list[int | None]:
     """Return several token counts, as `token_count` gives each."""
     counts: list[int | None] = []
     for value in values:
-        known = value is None or (type(value) is int and 0 <= value < _LARGEST)
-        counts.append(value if known else token_count(value))  # type: ignore[arg-type]
+        is_count = value is None or (type(value) is int and 0 <= value < _LARGEST)
+        counts.append(value if is_count else token_count(value))  # type: ignore[arg-type]
     return counts
 
 
@@ -76,12 +76,12 @@ def cache_within_input(
     if prompt is None:
         return cached, written, ()
     read = None if cached is None else min(cached, prompt)
-    kept = None if written is None else min(written, prompt - (read or 0))
-    if read == cached and kept == written:
-        return read, kept, ()
+    bound = None if written is None else min(written, prompt - (read or 0))
+    if read == cached and bound == written:
+        return read, bound, ()
     why = "the provider reports more of it than input, which includes it"
-    pairs = (("usage.cached_input_tokens", cached, read), ("usage.cache_write_tokens", written, kept))
-    return read, kept, tuple(Degradation(what, asked=was, sent=now, why=why) for what, was, now in pairs if was != now)
+    pairs = (("usage.cached_input_tokens", cached, read), ("usage.cache_write_tokens", written, bound))
+    return read, bound, tuple(Degradation(what, asked=was, sent=now, why=why) for what, was, now in pairs if was != now)
 
 
 # Google's words for how a call was served, in `usageMetadata` (cloud.google.com/vertex-ai, "GenerateContentResponse", 2026-11).
@@ -141,8 +141,8 @@ def tools_of_response(response: JsonObject, items: Sequence[JsonObject]) -> Tool
     seen = sum(_is_search(item) for item in items)
     unpriced = sum(_short_text(item.get("type")) in _BILLED_ITEMS for item in items)
     drawn = bool(token_count(_object(usage, "image_gen").get("total_tokens")))
-    found = ToolCounts(counted or seen or None, max(unpriced, drawn) or None)
-    return NO_TOOLS if found == NO_TOOLS else found
+    counts = ToolCounts(counted or seen or None, max(unpriced, drawn) or None)
+    return NO_TOOLS if counts == NO_TOOLS else counts
 
 
 # Items of tools with a price of their own beside tokens (developers.openai.com, "Pricing", 2026-11); what `mcp` costs is not OpenAI's.
@@ -155,7 +155,7 @@ def _is_search(item: JsonObject) -> bool:
 
 def gemini_details(raw: JsonObject, grounding: Iterable[object] = ()) -> UsageDetails | None:
     """Return what `usageMetadata` counts beside the usual. `grounding` are the `groundingMetadata` of the candidates."""
-    tools = _grounding_tools([one for one in grounding if isinstance(one, dict)])
+    tools = _grounding_tools([item for item in grounding if isinstance(item, dict)])
     traffic = _short_text(raw.get("trafficType"))
     tier = _TRAFFIC.get(traffic, traffic.lower()) or _short_text(raw.get("serviceTier")).lower()
     return _reported(
@@ -178,21 +178,20 @@ def modalities_of_input(usage: Usage, count: str, spell: Callable[[str], str]) -
         return None
     details = usage.details or _NOTHING
     others = {"AUDIO": details.audio_input_tokens or 0, "IMAGE": details.image_input_tokens or 0}
-    found = {"TEXT": max(0, usage.input_tokens - sum(others.values())), **others}
-    return [{"modality": spell(name), count: tokens} for name, tokens in found.items() if tokens or name == "TEXT"]
+    counts = {"TEXT": max(0, usage.input_tokens - sum(others.values())), **others}
+    return [{"modality": spell(name), count: tokens} for name, tokens in counts.items() if tokens or name == "TEXT"]
 
 
 def _grounding_tools(grounding: Sequence[JsonObject]) -> ToolCounts:
     """Return what Gemini looked up. Empty queries are free (ai.google.dev, "Grounding with Google Search", 2026-11)."""
-    queries = [query for one in grounding for query in _as_list(one.get("webSearchQueries")) if query]
-    chunks = [chunk for one in grounding for chunk in _as_list(one.get("groundingChunks")) if isinstance(chunk, dict)]
-    maps = any("maps" in chunk for chunk in chunks)
-    return ToolCounts(len(queries) or None, 1 if maps else None)
+    queries = [query for item in grounding for query in _as_list(item.get("webSearchQueries")) if query]
+    chunks = [chunk for item in grounding for chunk in _as_list(item.get("groundingChunks")) if isinstance(chunk, dict)]
+    return ToolCounts(len(queries) or None, 1 if any("maps" in chunk for chunk in chunks) else None)
 
 
 def interactions_details(raw: JsonObject) -> UsageDetails | None:
     """Return what `usage` of an interaction counts beside the usual: `grounding_tool_count` has a count for each tool."""
-    counts = [one for one in _as_list(raw.get("grounding_tool_count")) if isinstance(one, dict)]
+    counts = [item for item in _as_list(raw.get("grounding_tool_count")) if isinstance(item, dict)]
     searches = sum(token_count(count.get("count")) or 0 for count in counts if count.get("type") == "google_search")
     others = sum(token_count(count.get("count")) or 0 for count in counts if count.get("type") != "google_search")
     return _reported(UsageDetails(searches=searches or None, unpriced_tools=others or None))
@@ -202,9 +201,9 @@ def bedrock_details(raw: JsonObject) -> UsageDetails | None:
     """Return what Converse counts beside the usual: `cacheDetails` has what was written by how long it is kept."""
     details = raw.get("cacheDetails")
     hour = [
-        token_count(one.get("inputTokens")) or 0
-        for one in (details if isinstance(details, list) else ())
-        if isinstance(one, dict) and one.get("ttl") == "1h"
+        token_count(item.get("inputTokens")) or 0
+        for item in (details if isinstance(details, list) else ())
+        if isinstance(item, dict) and item.get("ttl") == "1h"
     ]
     return UsageDetails(cache_write_1h_tokens=sum(hour)) if hour else None
 
@@ -244,9 +243,9 @@ def _as_list(value: object) -> list[object]:
 
 def _of_modality(details: object, modality: str) -> int | None:
     counts = [
-        token_count(one.get("tokenCount")) or 0
-        for one in (details if isinstance(details, list) else ())
-        if isinstance(one, dict) and one.get("modality") == modality
+        token_count(item.get("tokenCount")) or 0
+        for item in (details if isinstance(details, list) else ())
+        if isinstance(item, dict) and item.get("modality") == modality
     ]
     return sum(counts) if counts else None
 
