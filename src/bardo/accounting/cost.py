@@ -88,8 +88,8 @@ class Price(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """What one model costs. Fees are nano-dollars: `request_fee` of each call, `search_fee` of each search that the provider made, or of
     all in a call together (`search_fee_once`).
 
-    `variants` are the schedules of calls that are billed otherwise, by the name of the service tier; `batch` is that of batches. A call of
-    another tier costs nobody knows what, unless it is one of `usual_tiers`. `valid_from` is a date, `source` the layer of the price and
+    `variants` are the schedules of calls that are billed otherwise, by the name of the service tier; `batch` is that of batches. The cost
+    of a call of another tier is unknown, unless it is one of `usual_tiers`. `valid_from` is a date, `source` the layer of the price and
     `page` where it was read.
     """
 
@@ -406,7 +406,7 @@ _USUAL_RATES = Rates(input=100, cache_read=10, cache_write=125, output=400)
 
 
 _Line: TypeAlias = tuple[Cause, int, int | None]
-"""What tokens are a part of, how many they are, and what they cost per million, or None if nobody knows."""
+"""What tokens are a part of, how many they are, and their price per million, or None if unknown."""
 
 
 def cost_of(price: Price | None, usage: Usage, *, batch: bool = False) -> CallCost:
@@ -558,7 +558,7 @@ def _first(rate: int | None, other: int | None) -> int | None:
 
 
 NO_COST = CallCost(nanos=0)
-"""What is known to have cost nothing: it was refused before any work, or never sent."""
+"""An attempt that cost nothing: it was refused before any work, or never sent."""
 
 
 _GOES_ON = frozenset({"search", "tools"})

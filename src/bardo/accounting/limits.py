@@ -213,7 +213,7 @@ def next_month(now: float) -> float:
 
 
 UNKNOWN = -1
-"""Nobody knows what the shared state holds: it is written anew."""
+"""The content of the shared state is unknown: it is written anew."""
 
 
 class Gauge:
@@ -323,7 +323,7 @@ class Allowance:
             money.held -= spent
 
     def renew(self, demand: Demand, now: float) -> list[LeaseRequest]:
-        """Return all unused leases, and what is to be leased so that `demand` can be taken."""
+        """Give all unused leases back, and return those to ask for so that `demand` can be taken."""
         self.shrink(now)
         current: list[Gauge | None] = []
         wants: list[LeaseRequest] = []
@@ -343,7 +343,7 @@ class Allowance:
         return wants
 
     def lease(self, granted: Mapping[Period, int], left: Mapping[LimitName, int], now: float) -> None:
-        """Take in what was leased besides what was used when `renew` was asked, and what is left of each limit.
+        """Take in what was leased besides what was used when `renew` was asked, and the rest of each limit.
 
         Since then running calls may have used more or less: `renew` let the leases be as large as what was used, and nothing was given out.
         """

@@ -23,7 +23,7 @@ LossRank = Literal["answer", "reasoning", "cache", "cosmetic", "none"]
 RANKS: tuple[LossRank, ...] = ("answer", "reasoning", "cache", "cosmetic")
 """The ranks, the most severe first: the answer changes; thinking or signatures are lost; cache markers are lost; only metadata is.
 
-What is renamed and says the same is of the rank `none`, and not counted.
+A renamed field that says the same has the rank `none`, and is not counted.
 """
 LossCounts = tuple[int, int, int, int]
 """How much is lost at each rank, in the order of `RANKS`: of two plans the one that compares less loses less."""

@@ -61,7 +61,7 @@ class WireForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class DifferentModels(Facts, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is true of some models, by globs of their ids, at one endpoint and not at their maker's."""
+    """Facts of some models, by globs of their ids, that hold at one endpoint and not at their maker's."""
 
     match: tuple[str, ...]
     source: str = ""

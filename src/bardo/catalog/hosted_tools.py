@@ -15,7 +15,7 @@ from bardo.catalog.matching import matches_any
 class HostedForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The tool as `dialect` has it: an item of its tools whose name fits one of `kinds` (globs), or a `field` of the request.
 
-    `written` is what is sent where nothing is set, `settings` the dotted path of each setting by its name in all dialects, and `beside`
+    `written` is the value sent without settings, `settings` the dotted path of each setting by its name in all dialects, and `beside`
     what goes along with a path. `providers` are ids of the rows (globs) that are known to run it, `models` the models (globs; none: all).
     `alone`: not beside functions, and never as the call that must be made; `required` is what a `field` holds where it must be.
     `switch` is the dotted path in the `field` that turns the tool on, and `off` its value that does not; none: that the field is there.

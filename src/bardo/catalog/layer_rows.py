@@ -67,10 +67,10 @@ class LanguageRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     A question is answered by yes or no where its first such word is in `yes_no` or `asks_whether`, and by something else where it is in
     `open_question`. It asks for instructions where `how` stands before one of `auxiliaries` and of `asker_words`, or it has a word of
-    `manner`. A request to explain (`inform`) is not one to `produce` a text; what is possible (`possibility`) is not what must be
-    (`obligation`), nor is `past` what is `present`. Both questions speak of the one who answers (`other_words`), or neither does.
-    `negation` words are counted. `articles` are looked over where the word before another is asked for. `asker_as_object` are words for the
-    one who asks, behind a verb whose object they are.
+    `manner`. A request to explain (`inform`) is not one to `produce` a text; a `possibility` is not an `obligation`, nor is `past` the same
+    as `present`. Both questions speak of the one who answers (`other_words`), or neither does. `negation` words are counted. `articles` are
+    looked over where the word before another is asked for. `asker_as_object` are words for the one who asks, behind a verb whose object
+    they are.
 
     Two words that stand on either side of one of `pivots`, or of a word that both questions have, must not change places, unless that word
     is in `converse` on one side; where one of the two has a word of `agent` behind it, they must. A word behind one of `roles` (a line:
@@ -172,7 +172,7 @@ class PairRow(
 
 
 class BaseRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is added to the score of a label of every request."""
+    """A number that is added to the score of a label of every request."""
 
     question: str
     label: str
@@ -269,7 +269,7 @@ class CompactedItems(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class Enrichment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is said again at the end of a long prompt about a domain."""
+    """The text repeated at the end of a long prompt about a domain."""
 
     domain: str
     text: str
@@ -320,7 +320,7 @@ def compaction_path(row: str, dialect: str) -> str:
 
 
 def enrichment_of(domain: str) -> str:
-    """Return what is said again about a domain; empty where nothing is."""
+    """Return the text repeated about a domain, or an empty one if there is none."""
     return next((row.text for row in _file().enrichment if row.domain == domain), "")
 
 

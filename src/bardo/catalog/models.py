@@ -1,7 +1,7 @@
 """The catalog's rows of models: how each thinks, which row an id means at a provider, and how good its answers are.
 
 A row says what a model can do; how a provider writes it down is a wire form (`forms.py`). A host's row stands over its maker's: it says
-only what is different there.
+only the differences.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ class RequiredThinking(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
 class Binding(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Models whose state holds only behind the prefix it was made behind.
 
-    `ask` is what is sent, with `headers`, to have state that does not hold left out; `defaults` are fields that `ask` needs,
+    `ask` holds the fields sent, with `headers`, to have state that does not hold left out; `defaults` are fields that `ask` needs,
     sent where the request has none of its own.
     """
 
@@ -98,7 +98,7 @@ class Binding(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class DialectState(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is true of opaque state in one dialect.
+    """The rules of opaque state in one dialect.
 
     `formats` are what the dialect's native state may be, since its fields do not say. `bound_ids`: an item's id is refused where the
     reasoning item it belongs to is left out. `plain`: servers take their readable thinking back in it. `written_by_clients` are formats
@@ -281,7 +281,7 @@ def _fits(rule: StateRule, format_name: str, origin: Origin | None, reader: Read
     read = _any(reader.platform, rule.read_at) and _any(plain_id(reader.model), rule.read_by)
     if not read or not matches_glob(format_name, rule.format):
         return False
-    # A row for what certain models made says nothing of what nobody knows the maker of.
+    # A row for the state of certain models does not apply to state of an unknown maker.
     if origin is None:
         return rule.made_by == ("*",) or rule.legal
     return _any(origin.platform, rule.made_at) and _any(plain_id(origin.model), rule.made_by)

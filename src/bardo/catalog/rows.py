@@ -71,8 +71,8 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     cited_pages: tuple[str, ...] = ()
     """Fields of a reply that list the web pages it rests on, by their paths; the first one that lists any counts."""
     continues: dict[str, Any] | None = None
-    """The fields that have the server go on with the answer that the last message begins, none where it does so by itself; None: it
-    cannot, or nobody knows."""
+    """The fields that have the server go on with the answer that the last message begins, none if it does so by itself;
+    None: it cannot, or this is unknown."""
     repeats_role: bool = False
     """Whether every chunk of a stream names the role: OpenAI's library would add them up to `assistantassistant…`."""
 
@@ -190,7 +190,7 @@ class ProviderTraits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LimitHeaders(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The headers in which a provider says what is left of one limit, and when it resets; in lower case."""
+    """The headers in which a provider reports the rest of one limit, and when it resets; in lower case."""
 
     remaining: str = ""
     reset: str
@@ -209,22 +209,22 @@ class ProviderRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     `key_variables` are tried in order, and `header_variables` hold the values of further headers. `models` are globs of the model ids it
     serves, used for bare model names. `port` is set for local servers that are looked for at start. `scope_fields` are the fields of a
-    request that name the account's project, `address_fields` those named in braces in `base_url`; `scope` holds what is configured for
+    request that name the account's project, `address_fields` those named in braces in `base_url`; `scope` holds the configured values of
     both. `hosts` are the hosts of places whose host is not written like the others'. `paths` are those of a provider with other paths than
     its dialect's. `generic`: the row stands for any server of its dialect, where only the dialect is configured. `counts_tokens`: it has
     its dialect's endpoint that counts the tokens of a request. `embeddings` are where it makes vectors of texts. `endpoints` are the
     further endpoints where it answers requests. Of the row's own one `only_models` are globs of the models that answer there, all where
-    there are none, `not_models` of those that do not, and `lacks` is what its replies leave out, by the names of degradations.
-    `private`, `self_funding`, `context_engineering` and `payment` are its traits (`ProviderTraits`). `limit_headers` say what is left
-    of its rate limits. `several_keys`: the `key_variables` hold keys that take turns. `free_list`: its list of models
-    costs nothing, so that it may be asked for to see whether the provider is there. `searches_per_day` is in how many calls of a day it may
-    be asked to search the web, None for any number: an operator's word. `hands_on`: it hands calls on to other servers, or is a service of
-    somebody else, so that its address says nothing of who sees them. `balance_headers` are the headers, in
-    lower case, in which it says what is left of the account's money, by what it is in: `diem`, `usd`. `model_variants` are the words
-    that may stand behind a model's id and a colon, by which it chooses among the servers of that model, and whether its listed price holds.
-    `attribution` is what it gets of the block of a system prompt by which Claude Code names itself: `whole` where it reads the block and
-    takes it out of the prompt, `stable` where it reads it as a part of the prompt, so that what differs between two requests is left out.
-    `logins` are the kinds of credentials that clients have of their own for it.
+    there are none, `not_models` of those that do not, and `lacks` is what its replies leave out, by the names of degradations. `private`,
+    `self_funding`, `context_engineering` and `payment` are its traits (`ProviderTraits`). `limit_headers` report the rest of its rate
+    limits. `several_keys`: the `key_variables` hold keys that take turns. `free_list`: its list of models costs nothing, so that it may be
+    asked for to see whether the provider is there. `searches_per_day` is in how many calls of a day it may be asked to search the web, None
+    for any number: an operator's word. `hands_on`: it hands calls on to other servers, or is a service of somebody else, so that its
+    address says nothing of who sees them. `balance_headers` are the headers, in lower case, in which it reports the account's balance, by
+    its currency: `diem`, `usd`. `model_variants` are the words that may stand behind a model's id and a colon, by which it chooses among
+    the servers of that model, and whether its listed price holds. `attribution` is what it gets of the block of a system prompt by which
+    Claude Code names itself: `whole` where it reads the block and takes it out of the prompt, `stable` where it reads it as a part of the
+    prompt, so that the parts that differ between two requests are left out. `logins` are the kinds of credentials that clients have of
+    their own for it.
     """
 
     id: str

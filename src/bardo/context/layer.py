@@ -78,7 +78,7 @@ class TargetFacts(msgspec.Struct, frozen=True, kw_only=True):
 class LayerFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What layers may know beside the request.
 
-    `session` is the same for all turns of one conversation of one tenant, and says nothing of what is in them. `now` is Unix time.
+    `session` is the same for all turns of one conversation of one tenant, and reveals nothing of their content. `now` is Unix time.
     `models` names what the request's model stands for, in order, and `targets` who will be asked, best first: empty until they are known.
     `count_tokens` estimates the tokens of a request's prompt for a target, or for none. `found` holds what earlier layers found, by the
     name of the layer; `layers` names all that work on this call. `routed` is the request as it was when it became known who is asked: the
@@ -140,7 +140,7 @@ class ReplyPart(Protocol):
         ...
 
     def ended(self, request: Request, response: Response, kept: KeptReply | None) -> Iterable[Effect]:
-        """Return what is to be done once a reply has come whole and without an error.
+        """Return the effects to perform once a reply has come whole and without an error.
 
         `request` is the one that was sent, with all that layers changed. `kept` is the reply as it came: None if it is larger than
         `most_bytes`, and where bardo asked again to get an answer that fits its schema.
@@ -148,13 +148,13 @@ class ReplyPart(Protocol):
         ...
 
     def failed(self) -> Iterable[Effect]:
-        """Return what is to be done where a call ended in any other way: with an error, or because its client left."""
+        """Return the effects to perform if a call ended in any other way: with an error, or because its client left."""
         ...
 
 
 @runtime_checkable
 class MaskingPart(Protocol):
-    """A ReplyPart that puts values into a reply which its provider must not learn, and nobody keeps."""
+    """A ReplyPart that puts values into a reply which its provider must not learn, and which are not stored."""
 
     def masked(self, response: Response) -> Response:
         """Return a reply as its provider said it."""
@@ -212,8 +212,8 @@ LayerSteps = Generator[Effect, Any, Outcome]
 class Layer(Protocol):
     """One layer with its settings. Immutable, and so shared by all calls. `name` is that of its row.
 
-    Of one with an attribute `masks` that is true, what is said is logged as the provider got it and said it, and only once it passed.
-    One with an attribute `every_operation` that is true works also on texts for vectors, on what is counted, and on items of batches.
+    With a true attribute `masks`, the log has the texts as the provider got and wrote them, once they passed. One with an attribute
+    `every_operation` that is true works also on texts for vectors, on requests that are counted, and on items of batches.
     """
 
     name: str

@@ -75,7 +75,7 @@ class OwnFunctions(Protocol):
         ...
 
     def stopped(self) -> Degradation:
-        """Return what is reported where the model is stopped, because it goes on to call these functions."""
+        """Return the degradation to report if the model is stopped because it goes on to call these functions."""
         ...
 
 

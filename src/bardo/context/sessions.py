@@ -30,7 +30,7 @@ _SCHEME = re.compile(r"^[a-z][a-z0-9+.-]{0,20}://", re.IGNORECASE)
 
 
 class CallLabels(NamedTuple):
-    """What costs are summed by: the conversation, the agent that asks, and the repository in which it works; empty where nobody says."""
+    """What costs are summed by: the conversation, the agent that asks, and the repository in which it works; empty if unknown."""
 
     session: str = ""
     agent: str = ""
@@ -188,7 +188,7 @@ def names_of_headers() -> frozenset[str]:
 
 
 def session_of(request: Request, tenant: str) -> str:
-    """Return what is the same for all turns of one conversation of one tenant, and says nothing of what is in them."""
+    """Return a key that is the same for all turns of one conversation of one tenant, and reveals nothing of their content."""
     named = session_name(request)
     if not named:
         return conversation_head(request, tenant).hex()

@@ -115,7 +115,7 @@ def _pieces(word: str, vocabulary: Container[str]) -> list[str]:
     return pieces
 
 
-# A longer text is embedded by its beginning and its end, where prompts say what is asked.
+# A longer text is embedded by its beginning and its end, where prompts state the question.
 LONGEST_TEXT = 4_000
 _MIDDLE = 128
 _MOST_LESS = 3
@@ -180,7 +180,7 @@ def _ratio(columns: bytes, narrow: bytes) -> int:
 
 
 def _differences(columns: bytes, narrow: bytes, ratio: int) -> bytes:
-    """Return columns, the first of them less what is expected by a narrower table. Raises ValueError where one is less than that."""
+    """Return columns, the first of them less the values that a narrower table predicts. Raises ValueError where one is less than that."""
     expected = narrow.translate(_expected(ratio))
     return bytes([column - other for column, other in zip(columns, expected, strict=False)]) + columns[len(narrow) :]
 

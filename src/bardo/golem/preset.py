@@ -1,7 +1,7 @@
 """The documents' agent as a whole: its subsystems with what they need, how they are answered, and what falling vitality changes.
 
-Everything here is for programs that are such an agent. Nobody else meets it: a gateway knows the subsystems only with `[golem]` in its
-bardo.toml.
+Everything here is for programs that are such an agent. Other programs never meet it: a gateway knows the subsystems only with `[golem]` in
+its bardo.toml.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def pressure_of(part: Subsystem) -> SubsystemPressure:
 
 
 def with_profile(part: Subsystem, over: InferenceProfile) -> tuple[Subsystem, tuple[Degradation, ...]]:
-    """Return a subsystem with what `over` sets in its profile, and what is not honoured: a locked profile keeps what it sets."""
+    """Return a subsystem with the fields that `over` sets in its profile, and those not honoured: a locked profile keeps its own."""
     profile, refused = override_profile(part.name, part.profile, over, locked=part.locked)
     return msgspec.structs.replace(part, profile=profile), refused
 
@@ -157,7 +157,7 @@ def compute_reasoning_budgets(
 ) -> Mapping[str, SubsystemBudget]:
     """Return what each subsystem may spend in a day, by its name (000 §9).
 
-    `sustainability` is what the agent earns by what it spends, `diem` what is left of the day's DIEM in dollars: it pays for the
+    `sustainability` is what the agent earns by what it spends, `diem` the rest of the day's DIEM in dollars: it pays for the
     subsystems whose best route is a provider that takes it. Raises InvalidRequest for a number out of range.
     """
     return divide_budget(

@@ -148,7 +148,7 @@ class TierRows(_Row, frozen=True, kw_only=True):
 class RoutingRow(_Row, frozen=True, kw_only=True):
     """Where a subsystem's calls go. `input_usd` is the price of a million input tokens where the document says it.
 
-    `verified_by` is the provider whose model `verifier` is asked whether it agrees with the answer; empty where nobody is.
+    `verified_by` is the provider whose model `verifier` is asked whether it agrees with the answer; empty for none.
     """
 
     subsystem: str

@@ -63,7 +63,7 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Means(msgspec.Struct, frozen=True, kw_only=True):
-    """What an agent may spend in a day in dollars, None for any amount; what it spent today by budget; and what is left of its DIEM."""
+    """What an agent may spend in a day in dollars, None for any amount; what it spent today by budget; and the rest of its DIEM."""
 
     daily_budget_usd: float | None = None
     spent: Mapping[str, Spent] = {}
@@ -71,7 +71,7 @@ class Means(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Settled(msgspec.Struct, frozen=True, kw_only=True):
-    """What was settled of a call. `answer` is what is answered without a model, or None if one is asked."""
+    """What was settled of a call. `answer` is the answer without a model, or None if one is asked."""
 
     step: AgentStep
     degraded: tuple[Degradation, ...] = ()
@@ -110,7 +110,7 @@ def budgets_of(means: Means, *, vitality: float | None, tick: Tick | None) -> Ma
         1.0 if vitality is None else vitality,
         means.daily_budget_usd,
         sustainability=tick_now.sustainability,
-        # What is left and what was spent of it are together the day's allocation.
+        # The rest and the spent part of it are together the day's allocation.
         diem=left + spent if left else 0.0,
     )
 
@@ -305,7 +305,7 @@ def tools_of_tick(
     """Return which of the tools with these names a kind of tick is done with, sorted: no more than `most` of the rows.
 
     Those that `stay` go first, then those of the kind, then those of no kind, which may be of use in any; within each by name. Where `own`
-    has the kind, its globs alone say what is of it.
+    has the kind, its globs alone select the tools of it.
     """
     own = own or {}
     of_kind = {name: _kinds_of(name, own) for name in names}

@@ -181,7 +181,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     def from_text(cls, text: str) -> Self:
         """Read an answer out of free text: JSON in it if there is any that conforms, else its own words as well as they can be read.
 
-        Reading words loses much: what is not said takes a careful default. Raises UnusableAnswer for a text without words.
+        Reading words loses much: a missing field takes a careful default. Raises UnusableAnswer for a text without words.
         """
         extraction = extract(text, _checker(cls))
         if extraction.ok:
@@ -208,7 +208,7 @@ def _refused(code: Any, message: str, text: str | bytes, failures: tuple[Failure
 VERDICTS = ("promote", "stage", "discard")
 THREAT_SEVERITIES = ("low", "medium", "high", "critical")
 
-# What is not judged is neither believed nor thrown away.
+# An answer without a judgement is neither believed nor thrown away.
 Verdict = Annotated[str, Choices(VERDICTS, "stage", priority=("discard", "promote", "stage"))]
 
 

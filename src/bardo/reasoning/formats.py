@@ -132,7 +132,7 @@ def check_delimiters(whose: str, key: str, given: str | tuple[str, ...]) -> None
 def check_pair(
     whose: str, opener: tuple[str, str | tuple[str, ...]], closer: tuple[str, str | tuple[str, ...]]
 ) -> None:
-    """Raise BadDelimiter where a text both opens and closes: nobody could tell which it does."""
+    """Raise BadDelimiter if a text both opens and closes: a parser cannot tell which it does."""
     both = set(spellings(opener[1])) & set(spellings(closer[1]))
     if both:
         message = f"{whose}: {opener[0]} and {closer[0]} are both {min(both)!r}"
@@ -159,7 +159,7 @@ class _Template(msgspec.Struct, frozen=True):
 def format_of_template(template: Mapping[str, Any], *, name: str = "response_template") -> ReasoningFormat:
     """Return the format that a response template means; where it declares no thinking, all is answer.
 
-    What opens and closes the answer is dropped, calls stay in the text. Raises InvalidRequest for what is not a template, and
+    What opens and closes the answer is dropped, calls stay in the text. Raises InvalidRequest for a text that is not a template, and
     for thinking that is opened or closed by a pattern instead of a text.
     """
     try:

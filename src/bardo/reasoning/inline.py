@@ -26,9 +26,9 @@ nothing, though it was read as thinking; nowhere, in a finished reply."""
 class InlineReasoning(Separation[Segment]):
     """Separates the inline thinking of one reply, each choice on its own.
 
-    `undecided`: it is unknown whether the reply begins inside thinking; `starts_inside` is then what is likely. `limit` is how many
-    characters may be held to find out, or None if nobody waits for them. `explained`: that a reply does not think has a reason, so a
-    thought that its text opens and does not close is the answer.
+    `undecided`: it is unknown whether the reply begins inside thinking; `starts_inside` is then the likely answer. `limit` is how many
+    characters may be held to find out, or None if no reader waits. `explained`: that a reply does not think has a reason, so a thought that
+    its text opens and does not close is the answer.
     """
 
     def __init__(

@@ -65,7 +65,7 @@ def _part(part: Part) -> str:
 
 
 def _grown(parts: tuple[Part, ...]) -> str:
-    """Write a shape in which every place may be the end of what is known so far."""
+    """Write a shape in which every place may be the end of the text so far."""
     if not parts:
         return "()"
     first, rest = parts[0], parts[1:]

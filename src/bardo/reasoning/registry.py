@@ -21,7 +21,7 @@ from bardo.values.errors import InvalidRequest
 
 PASSTHROUGH = "passthrough"
 DEFAULT_FORMAT = "think"
-# Clients choose model ids, so what is remembered must not grow with them.
+# Clients choose model ids, so the cache must not grow with them.
 REMEMBERED_MODELS = 1024
 
 

@@ -92,11 +92,11 @@ class UndecidedSplitter:
         return () if self._decided is None else self._decided.notes
 
     def complete(self) -> None:
-        """Note that the model ended the reply itself: what is held closes no block any more."""
+        """Note that the model ended the reply itself: the held text closes no block any more."""
         self._complete = True
 
     def feed(self, text: str) -> Sequence[Segment]:
-        """Return what is decided."""
+        """Return the decided events."""
         if self._decided is not None:
             return self._decided.feed(text)
         self._texts.append(text)

@@ -1,6 +1,6 @@
 """All that is kept of earlier requests, so that a later one need not do the same work: nothing outside this package keeps any.
 
-What is kept follows from its key alone, so that a request is answered with the same bytes whether anything is kept or not, and
+A stored value follows from its key alone, so that a request is answered with the same bytes whether anything is kept or not, and
 `BARDO_REUSE=off` keeps nothing. All memories of a process share one budget in bytes (`[gateway] max_reuse_bytes`), and each has a line
 in the benchmarks (`python -m benchmarks reuse`) with what it saves on growing conversations, sixty of them interleaved; one that saves less
 than 15 % of its step there is deleted.
@@ -18,7 +18,7 @@ from weakref import WeakSet
 Value = TypeVar("Value")
 
 MOST_BYTES = 32 * 1024 * 1024
-"""What all memories of a process may hold together where nobody says another number."""
+"""What all memories of a process may hold together by default."""
 ENTRY_BYTES = 512
 """What an entry takes beside its key and its value: its place in the memory, its tuples, and the allocator's own."""
 
@@ -54,7 +54,7 @@ def is_on() -> bool:
 
 
 def turn(on: bool) -> None:
-    """Keep what may be kept from now on, or nothing. To be said where a process begins; what is kept already is not found while off."""
+    """Keep what may be kept from now on, or nothing. To be said where a process begins; stored values are not found while off."""
     _BUDGET.on = on
 
 
@@ -114,7 +114,7 @@ class Memory(Generic[Value]):
         return len(self._kept)
 
     def find(self, key: Hashable) -> Value | None:
-        """Return what is kept under a key, or None if nothing is."""
+        """Return the value stored under a key, or None if there is none."""
         if not _BUDGET.on:
             return None
         with _BUDGET.lock:
@@ -143,7 +143,7 @@ class Memory(Generic[Value]):
         return size
 
     def of(self, key: Hashable, make: Callable[[], Value], size: Callable[[Value], int]) -> Value:
-        """Return what is kept under a key, or what `make` returns, which is kept then with its `size`. Raises what `make` raises."""
+        """Return the value stored under a key, or that of `make`, which is then stored with its `size`. Raises what `make` raises."""
         value = self.find(key)
         if value is not None:
             return value

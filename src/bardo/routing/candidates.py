@@ -55,10 +55,10 @@ NO_CONDITIONS = Conditions()
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
-    """One model at one provider, by its id in the configuration, with all that is known of it.
+    """One model at one provider, by its id in the configuration, with its facts.
 
-    `rating` is the quality of its answers from 0 to 1, `latency_ms` the time in which nine of ten calls are answered, or None if nobody
-    knows. `payments` are the ways in which the provider is paid. Calls that are private go to candidates with the feature `privacy` only.
+    `rating` is the quality of its answers from 0 to 1, `latency_ms` the time in which nine of ten calls are answered, or None if unknown.
+    `payments` are the ways in which the provider is paid. Calls that are private go to candidates with the feature `privacy` only.
     `stay_discount` is how much less a million tokens of this call cost because their beginning is cached there, in USD.
     """
 

@@ -1,6 +1,6 @@
 """Whether an answer of a cheap model is good enough, or the next model is asked: the judgement of a cascade.
 
-Source: FrugalGPT (Chen et al., TMLR 2024). What is judged is what an answer shows by itself; no model is asked for it.
+Source: FrugalGPT (Chen et al., TMLR 2024). The judgement uses the answer alone; no model is asked.
 """
 
 from __future__ import annotations

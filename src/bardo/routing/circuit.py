@@ -271,7 +271,7 @@ class Circuit:
 
 
 NotAFault = Literal["rate_limited", "key_refused", "caller", "abandoned"]
-"""A limit of the key, a key that is not taken or has no credit, a request that is wrong, and a call that nobody waited for."""
+"""A limit of the key, a key that is not taken or has no credit, a request that is wrong, and a call whose client left."""
 ErrorClass = Fault | NotAFault
 
 _OVERLOADED = frozenset({503, 529})

@@ -1,4 +1,4 @@
-"""A route of a subsystem as steps: the best place first, then those that lack something, each with what is lost there."""
+"""A route of a subsystem as steps: the best place first, then those that lack something, each with its losses."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class FallbackRoute(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 class Offer(msgspec.Struct, frozen=True, kw_only=True):
     """A model that a provider serves: the provider's id in the configuration and in the catalog, and the model's id there.
 
-    `candidate` is what is known of it, or None if nothing is known beside the catalog's class of the model.
+    `candidate` holds its facts, or None if only the catalog's class of the model is known.
     """
 
     provider: str
@@ -60,7 +60,7 @@ class StepTaken(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def degraded(self) -> tuple[Degradation, ...]:
-        """What is lost at this step."""
+        """The losses at this step."""
         return tuple(Degradation(feature, asked=True, sent=False, why=self.step.why) for feature in self.step.lost)
 
 

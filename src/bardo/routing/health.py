@@ -1,7 +1,7 @@
 """The health of every provider and model, by the calls that were made: no call is made to find out.
 
-A connection that fails counts for its whole provider, every other fault for the model at that provider. A caller's mistake counts for
-nobody, and a rate limit is a rest of the key that met it. Time is an argument, in seconds of one clock.
+A connection that fails counts for its whole provider, every other fault for the model at that provider. A caller's mistake counts for none,
+and a rate limit is a rest of the key that met it. Time is an argument, in seconds of one clock.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _quantile_ms(ordered: list[float], share: float) -> int | None:
 
 OF_A_KEY = frozenset({"rate_limited", "key_refused", "overloaded"})
 MOST_MODELS = 1024
-"""Clients choose the names of models: of more of them, those that nobody calls are forgotten."""
+"""Clients choose the names of models: beyond this number, those without calls are forgotten."""
 
 
 class HealthStore(Protocol):
@@ -327,7 +327,7 @@ class MemoryHealth:
         return made
 
     def _forget(self, now: float) -> None:
-        """Forget the models that nobody called for a window; where there are few of these, the half that came first and is not down."""
+        """Forget the models without calls for a window; where there are few of these, the half that came first and is not down."""
         idle = [name for name, target in self._models.items() if target.circuit.is_idle(now)]
         if len(idle) < MOST_MODELS // 8:
             up = [name for name, target in self._models.items() if target.circuit.down_since is None]

@@ -81,7 +81,7 @@ def encode_news(news: tuple[HealthNews, ...]) -> bytes:
 
 
 def decode_news(data: bytes) -> tuple[HealthNews, ...]:
-    """Return news that were sent. Raises ValueError for what is none."""
+    """Return news that were sent. Raises ValueError for bytes that are no news."""
     try:
         return _decoder.decode(data)
     except msgspec.MsgspecError as problem:

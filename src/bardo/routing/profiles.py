@@ -28,7 +28,7 @@ def merge_profiles(base: InferenceProfile | None, over: InferenceProfile | None)
 def override_profile(
     name: str, base: InferenceProfile, over: InferenceProfile, *, locked: bool
 ) -> tuple[InferenceProfile, tuple[Degradation, ...]]:
-    """Return the profile `name` with what `over` sets, and what is not honoured of it.
+    """Return the profile `name` with the fields that `over` sets, and those of them that are not honoured.
 
     A locked profile keeps every field that it sets; a field that it leaves open may still be set. Source: 003, "Locked profiles".
     """

@@ -22,7 +22,7 @@ _DURATION = re.compile(r"(?:([0-9]{1,6}(?:\.[0-9]{1,9})?)(ns|us|µs|ms|s|m|h|d))
 _PART = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,9})?)(ns|us|µs|ms|s|m|h|d)")
 _UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _LONGEST = 64
-# Numbers from here on are Unix time, in seconds or in milliseconds: nobody waits for 30 years.
+# Numbers from here on are Unix time, in seconds or in milliseconds: a wait of 30 years is a date.
 _UNIX_SECONDS = 1_000_000_000.0
 _UNIX_MILLISECONDS = 1_000_000_000_000.0
 
@@ -31,7 +31,7 @@ def rest_seconds(headers: Mapping[str, str], limits: Sequence[LimitHeaders], now
     """Return how long to wait by the headers of a refusal, in seconds, or None if they do not say. `now` is Unix time.
 
     `retry-after-ms` and `retry-after` go before the limits. Of these, the ones with nothing left count, and the one that takes longest;
-    where none says what is left, the one that comes back first.
+    where none says so, the one that comes back first.
     """
     waits = _milliseconds(headers.get("retry-after-ms"))
     if waits is None:
@@ -40,7 +40,7 @@ def rest_seconds(headers: Mapping[str, str], limits: Sequence[LimitHeaders], now
 
 
 def parse_wait(value: str | None, now: float) -> float | None:
-    """Return the seconds from `now` (Unix time) to what a header names: 0 for a time that has passed, None for what is none."""
+    """Return the seconds from `now` (Unix time) to what a header names: 0 for a time that has passed, None if it is not a time."""
     if not value or len(value) > _LONGEST:
         return None
     text = value.strip()

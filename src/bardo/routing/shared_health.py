@@ -1,7 +1,7 @@
 """The health of targets as several gateways see it together: a copy in this process, and what passes between it and the others.
 
-Nothing here waits. `outgoing` is what others are told since the last time, `take` what they told; somebody else carries it. While nobody
-does, the copy goes on with what this process sees itself. A target that is down is tried by the one gateway that holds its trial.
+Nothing here waits. `outgoing` is what others are told since the last time, `take` what they told; a carrier exchanges them. Without a
+carrier the copy goes on with what this process sees itself. A target that is down is tried by the one gateway that holds its trial.
 """
 
 from __future__ import annotations
@@ -281,7 +281,7 @@ class SharedHealth:
 
 
 def _nothing() -> None:
-    """Do nothing: nobody carries news yet."""
+    """Do nothing: there is no carrier of news yet."""
 
 
 def _mark(circuit: Circuit | None) -> tuple[float | None, float] | None:

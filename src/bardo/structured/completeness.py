@@ -56,7 +56,7 @@ def _is_trivial(value: Json) -> bool:
     return value in ({}, [])
 
 
-# What is left of a text behind its sound JSON: nothing, or the beginning of a number, of a literal or of a key without quotes.
+# The rest of a text behind its sound JSON: nothing, or the beginning of a number, of a literal or of a key without quotes.
 _TOKEN = pattern(r"[-+.\w]{0,50}\s{0,50}")
 
 

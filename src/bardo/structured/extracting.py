@@ -118,7 +118,7 @@ def extract(
     refused: bool = False,
     reasoning_removed: bool = False,
 ) -> Extraction:
-    """Return the answer a text holds, judged by `schema`; what is wrong with it is told in the Extraction, never raised.
+    """Return the answer a text holds, judged by `schema`; its faults are in the Extraction and never raised.
 
     `schema` may be a type too, as for `response_type` of a client: then `value` is an instance of it where there is no error.
 
@@ -214,7 +214,8 @@ def extract_repair(
 ) -> Extraction:
     """Return the answer of a text `extract_strict` found none in. Work is bounded whatever the text is.
 
-    `end_known` False: nobody said why the text ends, so a value is not closed there. Raises TooMuchWork where the schema asks for too much.
+    `end_known` False: it is unknown why the text ends, so a value is not closed there. Raises TooMuchWork where the schema asks for too
+    much.
     """
     plain = text if reasoning_removed else without_reasoning(text)
     search = Search(checker(schema), text)
@@ -287,7 +288,7 @@ class ValidationResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def validate(value: StructuredOutput) -> ValidationResult:
-    """Ask a value what is wrong with its content: ranges and lists of words. The schema was checked when it was read."""
+    """Return the faults of a value's content, by its own `issues`: ranges and lists of words. The schema was checked when it was read."""
     issues: list[str] = []
     value.validate(issues)
     return ValidationResult(issues=tuple(issues))

@@ -1,4 +1,4 @@
-"""A typed answer as it was read out of a model's text: the value, or what is wrong with it, and everything that was done on the way."""
+"""A typed answer as it was read out of a model's text: the value, or its fault, and every repair on the way."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ErrorCode = Literal["no_json", "invalid", "truncated", "refusal", "too_complex"]
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
-    """One place where a value breaks its schema: a JSON Pointer ("" is the whole), the keyword, and what is wrong in words."""
+    """One place where a value breaks its schema: a JSON Pointer ("" is the whole), the keyword, and the fault in words."""
 
     path: str
     message: str
@@ -109,12 +109,12 @@ class UnusableAnswer(MalformedReply):
 
     @property
     def code(self) -> str:
-        """What is wrong with the answer: `no_json`, `invalid`, `truncated`, `refusal` or `too_complex`."""
+        """The fault of the answer: `no_json`, `invalid`, `truncated`, `refusal` or `too_complex`."""
         extraction: Extraction | None = getattr(self, "extraction", None)
         return (extraction.error if extraction is not None else None) or super().code
 
     def fields(self) -> dict[str, Any]:
-        """Return the fields beside the error: how the model was asked, what is wrong, and where."""
+        """Return the fields beside the error: how the model was asked, the fault, and where it is."""
         how = {} if self.provenance is None else msgspec.to_builtins(self.provenance)
         failures = [{"path": failure.path, "message": failure.message} for failure in self.extraction.failures]
         return {**how, "error": self.extraction.error, "failures": failures}

@@ -19,7 +19,7 @@ from bardo.values.errors import ConfigError
 Mode = Literal["schema_enforced", "tool_use_workaround", "prompt_guided", "none"]
 MODES: tuple[Mode, ...] = ("schema_enforced", "tool_use_workaround", "prompt_guided", "none")
 Form = Literal["json_schema", "json_object", "tool", "tool_auto", "prompt", "none"]
-"""What is sent: the provider's schema field, its JSON mode, a tool that must or may be called, only words in the prompt, or nothing."""
+"""How the schema is sent: in the provider's field, by its JSON mode, as a tool that must or may be called, in the prompt alone, or not."""
 
 MODE_OF: dict[Form, Mode] = {
     "json_schema": "schema_enforced",

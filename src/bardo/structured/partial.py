@@ -36,7 +36,7 @@ class _Open(msgspec.Struct):
 
 
 class PartialJson:
-    """Gives partial objects of one answer. After prose the first bracket begins it; what is not JSON ends the growth (`broken`).
+    """Gives partial objects of one answer. After prose the first bracket begins it; text that is not JSON ends the growth (`broken`).
 
     `schema` tells which strings are words of a list: those never grow. `only_conforming`: a key or scalar that cannot be in the answer ends
     the growth, because a later step would change it or leave it out. Its thinking markup has to be taken out before. The whole text
@@ -77,7 +77,7 @@ class PartialJson:
         return tuple(_member_of(container) for container in self._stack)
 
     def feed(self, text: str) -> list[Json]:
-        """Take text, and return a copy of the value if it grew: safe to keep, sharing what is complete with other copies."""
+        """Take text, and return a copy of the value if it grew: safe to keep, sharing complete parts with other copies."""
         return [self._copy()] if self.grow(text) else []
 
     def finish(self) -> list[Json]:
@@ -262,7 +262,7 @@ class PartialJson:
         return first[len(top.value)] if len(top.value) < len(first) else rest
 
     def _copy(self) -> Json:
-        """Copy the containers on the open path; what is closed does not change and is shared."""
+        """Copy the containers on the open path; closed containers do not change and are shared."""
         if not self._stack:
             return self._root
         inner: Json = None

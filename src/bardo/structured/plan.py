@@ -47,7 +47,7 @@ class StructuredPlan(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     """The schema's name, which providers ask for: letters, digits, `_` and `-`, 64 at most."""
     schema: dict[str, Any] | None = None
-    """What is sent. With "prompt" and "json_object" it stands in `guidance`."""
+    """The schema that is sent. With "prompt" and "json_object" it stands in `guidance`."""
     strict: bool | None = None
     tool_name: str = ""
     """The tool that carries the answer, in the forms "tool" and "tool_auto"."""
@@ -100,7 +100,7 @@ def plan(
 
     `thinking`, `streaming` and `tools` (of the caller's own) say what else the request asks for. `mode` is the best mode allowed; where
     the target cannot, a weaker one is taken and `skipped` says why. `guidance` replaces the instruction of prompt-guided forms.
-    Raises InvalidRequest for what is not a JSON Schema, is too large, or refers to another document. The same plan is returned for the
+    Raises InvalidRequest for a schema that is invalid, too large, or refers to another document. The same plan is returned for the
     same arguments; a schema that was made by `checker` or `schema_of` is recognised without writing it again.
     """
     judge = checker(schema)

@@ -190,9 +190,9 @@ Unwrapped = tuple[Json, tuple[str, ...]]
 
 
 def forms(value: Json, known: Container[str]) -> Iterator[Unwrapped]:
-    """Yield the value as it stands, then what is left after each wrapper, with the names of the wrappers removed off.
+    """Yield the value as it stands, then the value inside each wrapper, with the names of the wrappers removed.
 
-    A single key that is the schema's own (`known`) is no wrapper, whatever is wrong with its value.
+    A single key that is the schema's own (`known`) is no wrapper, even if its value is wrong.
     """
     removed: tuple[str, ...] = ()
     yield value, removed

@@ -40,7 +40,7 @@ class TypedSchema(NamedTuple):
 def schema_of(answer_type: Any) -> TypedSchema:
     """Return the JSON Schema of a type and its decoder; a schema stands for itself, and its answers stay plain values.
 
-    Raises InvalidRequest for what is neither a type bardo knows nor a JSON Schema: the message says where.
+    Raises InvalidRequest for a value that is neither a type bardo knows nor a JSON Schema: the message says where.
     """
     if isinstance(answer_type, Mapping | bool):
         return TypedSchema(

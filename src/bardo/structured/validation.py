@@ -53,7 +53,7 @@ class Checker:
         return not self._looks_around and self._cost.is_small_for(value)
 
     def is_quick_for_text(self, text: str) -> bool:
-        """Return whether the value of a JSON text is read and judged at once; what is long, or may take long, belongs in a thread."""
+        """Return whether the value of a JSON text is read and judged at once; a long or difficult one belongs in a thread."""
         return not self._looks_around and len(text) <= _LONG_TEXT and self._cost.is_small_for_text(text)
 
     def accepts(self, value: Json) -> bool:

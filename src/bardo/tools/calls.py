@@ -1,4 +1,4 @@
-"""The call that is being read: announced once its name is certain, and what is told of it from then on."""
+"""The call that is being read: announced once its name is certain, and its events from then on."""
 
 from __future__ import annotations
 

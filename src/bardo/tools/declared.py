@@ -48,7 +48,7 @@ class DeclaredTools:
         return not self._schemas or name in self._schemas
 
     def parameter(self, name: str, key: str) -> Place:
-        """Return what is declared of a parameter."""
+        """Return the declared schema of a parameter."""
         root = self._schemas.get(name, {})
         return Place(root, root).property(key)
 

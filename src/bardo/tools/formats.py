@@ -73,7 +73,7 @@ class ToolCallFormat(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     answers: tuple[str, ...] = ()
     """Markers that begin the answer as others begin a call; they are no part of it."""
     answer_leads: tuple[str, ...] = ()
-    """What is left of such a marker at the beginning of a text, because the prompt holds what comes before it."""
+    """The rest of such a marker at the beginning of a text, because the prompt holds its first part."""
     in_thinking: bool = False
     """Whether servers leave a section inside thinking that they separate from the text."""
     opens: Literal["anywhere", "start"] = "anywhere"

@@ -186,7 +186,7 @@ class _ObjectMembers:
             self.release()
 
     def release(self) -> None:
-        """Return what is held, the open member last and without an end: what follows goes on at once."""
+        """Return the held members, the open one last and without an end: the text that follows goes on at once."""
         if self._held is None:
             return
         self._held[self._key].pop()

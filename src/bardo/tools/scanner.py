@@ -69,7 +69,7 @@ BLANK = re.compile(r"[ \t\r\n]*")
 
 
 class Malformed(Exception):
-    """What is being read is not what the format says. Never leaves this room."""
+    """The text does not fit the format. Never leaves this package."""
 
     def __init__(self, why: str) -> None:
         super().__init__(why)
@@ -109,7 +109,7 @@ class Scanner:
         self._at = 0
 
     def mark(self) -> None:
-        """Remember what is read from here on."""
+        """Record the text read from here on."""
         self._record = []
         self._recorded = 0
 
@@ -120,7 +120,7 @@ class Scanner:
         return read
 
     def more(self) -> Reading[bool]:
-        """Wait for text beyond what is visible; False where the reply is over."""
+        """Wait for text beyond the visible part, and return False if the reply is over."""
         if self._record is not None and self._recorded + self._end() - self._at >= self._hold:
             raise Malformed(TOO_LONG)
         length = len(self._text) - self._at

@@ -195,7 +195,7 @@ class _Layout:
         self._beside = False
 
     def text(self, text: str) -> str:
-        """Return what is text for sure."""
+        """Return the part that is certainly text."""
         if not self._alone:
             return text
         held = self._held + text

@@ -48,7 +48,7 @@ class Value:
         self._call.arguments(f'"{escape(text)}"' if converted is None else converted)
 
     def cut_off(self) -> None:
-        """The reply ended inside: nothing is closed, so that nobody takes the value for whole."""
+        """The reply ended inside: nothing is closed, so that no client takes the value for whole."""
         self._call.arguments("".join(self._held))
 
     def _go_on_as_text(self) -> None:

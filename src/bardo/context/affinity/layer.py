@@ -29,7 +29,7 @@ class FindServerStates(Effect, frozen=True):
 
 
 class Servers(msgspec.Struct, frozen=True):
-    """What is known of each target now, and the beginning of the prompt that other sessions have too."""
+    """The state of each target now, and the beginning of the prompt that other sessions share."""
 
     states: tuple[ServerState, ...]
     prefix: PromptPrefix

@@ -19,7 +19,7 @@ _PER_MILLION = 1_000_000
 
 
 class ServerState(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of one target now.
+    """The state of one target now.
 
     `warm_tokens` of the prompt are probably cached, `session_tokens` of them known from earlier turns of the session. `in_flight` calls are
     under way, each of about `tokens_per_call` new tokens. `placed_tokens` were sent there lately. `ready` False: it is down, or rests.
@@ -67,7 +67,7 @@ def order_targets(
 
 
 def saved_nanos(target: TargetFacts, tokens: float) -> float:
-    """Return what is saved by reading so many tokens from a target's cache, in nano-dollars; 0 where its prices are not known."""
+    """Return the nano-dollars saved by reading so many tokens from a target's cache, or 0 if its prices are unknown."""
     if target.input_nanos is None or target.cache_read_nanos is None:
         return 0.0
     return tokens * (target.input_nanos - target.cache_read_nanos) / _PER_MILLION
@@ -150,7 +150,7 @@ _KEPT = 0.985
 
 
 class CacheSurvival:
-    """The curve of one model at one provider. `half_life` is what is assumed at first, in seconds."""
+    """The curve of one model at one provider. `half_life` is the first estimate, in seconds."""
 
     __slots__ = ("_counts", "_curve", "_half_life", "_means", "observations")
 

@@ -54,7 +54,7 @@ NOTHING_EXPECTED = ExpectedTokens()
 
 
 class WarmPrefixes:
-    """What is probably cached where. `half_life` is assumed of each cache at first, in seconds."""
+    """The prefixes that each server has probably cached. `half_life` is the first estimate for a cache, in seconds."""
 
     def __init__(self, half_life: float = HALF_LIFE_SECONDS) -> None:
         self._half_life = half_life
@@ -69,7 +69,7 @@ class WarmPrefixes:
         return self._sessions.get(session, _NO_PLACES)
 
     def adopt(self, session: str, places: Mapping[Place, WarmPrefix]) -> None:
-        """Merge what another process knows of a session, where it is newer than what is known here."""
+        """Merge another process's entries for a session where they are newer than the ones here."""
         own_places = self._sessions.pop(session, None) or {}
         for place, warmth in sorted(places.items(), key=lambda item: item[1].at):
             before = own_places.get(place)
@@ -219,7 +219,7 @@ class WarmPrefixes:
         if times is None:
             times = OrderedDict()
         _keep(self._blocks, place, times)
-        # The last first, so that what is forgotten is the end of a prefix.
+        # The last first, so that the end of a prefix is forgotten before its beginning.
         for number in reversed(prefix.blocks):
             times.pop(number, None)
             times[number] = now

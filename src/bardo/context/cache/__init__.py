@@ -1,1 +1,1 @@
-"""The cache of replies: which calls may be answered by a kept one, by which identity it is found, and what is kept of a reply."""
+"""The cache of replies: which calls a stored reply may answer, the identity it is found by, and the parts of it that are stored."""

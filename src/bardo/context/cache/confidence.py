@@ -16,7 +16,7 @@ _Z = 1.96
 BANDS = (0.98, 0.95, 0.92, 0.88, 0.84, 0.80, 0.0)
 """Lower ends of the bands of cosine similarity."""
 _POOL_WEIGHT = 20
-"""How many comparisons of one entry weigh as much as what is known of all entries."""
+"""How many comparisons of one entry weigh as much as the comparisons of all entries."""
 
 
 class Evidence(msgspec.Struct, frozen=True):

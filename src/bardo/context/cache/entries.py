@@ -1,4 +1,4 @@
-"""Entries of the reply cache: what makes two calls equal, what is kept of an answer, and how sure a match is."""
+"""Entries of the reply cache: what makes two calls equal, the stored form of an answer, and the confidence of a match."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class CacheBounds(msgspec.Struct, frozen=True, kw_only=True):
 class ReplyStore(Protocol):
     """Keeps entries within its bounds: where there are too many, the oldest go first. Safe to use from several threads.
 
-    Whoever calls it catches `problems`: what is raised where the store cannot be reached or used.
+    Its callers catch `problems`, the exceptions that it raises if the store cannot be reached or used.
     """
 
     waits: bool

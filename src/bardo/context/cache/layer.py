@@ -51,7 +51,7 @@ _MARKS = {
     code: " " for first, end in _RANGES for code in range(first, end) if not (chr(code).isalnum() or code == ord("_"))
 }
 _ASCII_WORDS = bytes(ord(_MARKS.get(code, chr(code).lower())) for code in range(128)) + bytes(range(128, 256))
-"""For each byte of ASCII a small letter, or the space that stands for what is between words."""
+"""For each byte of ASCII a small letter, or the space that stands for anything between words."""
 _NO_DIGITS = bytes(code for code in range(256) if chr(code) not in "0123456789")
 """Every byte that is no digit, in UTF-8 too."""
 
@@ -360,7 +360,7 @@ class FindReply(Effect, frozen=True):
     """Look for a kept reply: a KeptReply, or whether the call leads. One that was kept before `since`, in Unix time, is too old.
 
     `lead`: where there is none and an equal call is under way, its reply is waited for; where none is under way, this call leads, until
-    it yields StoreReply or ReleaseWaitingCalls. `within`: no longer than so many seconds are waited; None is what is configured.
+    it yields StoreReply or ReleaseWaitingCalls. `within`: no longer than so many seconds are waited; None is the configured time.
     """
 
     tenant: str
@@ -424,7 +424,7 @@ class CacheLayer:
             since = 0.0 if asked.max_age_seconds is None else facts.now - asked.max_age_seconds
             lead = rules.single_flight and not facts.dry
             deadline = request.options.deadline_seconds
-            # What is left of it then is for a provider.
+            # The remaining seconds are for a provider.
             within = None if deadline is None else deadline / 2
             reply = yield FindReply(facts.tenant, identity, since, lead, within)
             if isinstance(reply, KeptReply):

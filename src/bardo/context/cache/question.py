@@ -213,7 +213,7 @@ def _is_unit(token: _Token, language: Language) -> bool:
 
 
 def _unit(token: _Token | None, language: Language) -> frozenset[str]:
-    """Return the base forms of the word that a number counts, none where it counts nothing that is said."""
+    """Return the base forms of the word that a number counts, or none if there is no such word."""
     if (
         token is None
         or token.number

@@ -132,7 +132,7 @@ class SimilarLookup(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def after_reply(look: SimilarLookup, answer: str) -> Iterable[Effect]:
-    """Return what is to be done with the model's own answer to a question that a kept reply could have answered."""
+    """Yield the effects for the model's own answer to a question that a stored reply could have answered."""
     if look.against is not None:
         answer_kept, reply = look.against.answer, look.against
         yield CompareAnswers(reply.identity, look.fingerprint, reply.cosine, answer_kept, answer[:LONGEST_ANSWER])

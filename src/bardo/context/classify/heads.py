@@ -1,7 +1,7 @@
-"""Linear heads: which of some labels a text has, by the weighted sum of the components of its vector; and what is said of a request.
+"""Linear heads: which of some labels a text has, by the weighted sum of the components of its vector; and the classification of a request.
 
-Heads are trained with `bardo classify train` and kept in a file of JSON. They belong to the embedding that they were trained with. What
-is said is one label for each question, how sure it is, and what decided it.
+Heads are trained with `bardo classify train` and kept in a file of JSON. They belong to the embedding that they were trained with. A
+classification is one label for each question, its probability, and the tier that decided it.
 """
 
 from __future__ import annotations

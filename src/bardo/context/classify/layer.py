@@ -19,7 +19,7 @@ from bardo.values.errors import InvalidRequest
 from bardo.values.request import Request
 
 LONGEST = 800
-"""Characters. A longer text is classified by its beginning and its end, where prompts say what is asked."""
+"""Characters. A longer text is classified by its beginning and its end, where prompts state the question."""
 
 
 def asked_text(request: Request, omitted: Sequence[OmittedText]) -> str:

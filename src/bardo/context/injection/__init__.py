@@ -1,8 +1,8 @@
-"""Instructions in text that nobody vouches for: where they stand, how certain it is that they are some, and what the model did then."""
+"""Instructions in untrusted text: where they stand, how certain the detection is, and what the model did after it read them."""
 
 from __future__ import annotations
 
 from typing import Literal
 
 Action = Literal["report", "mark", "withhold", "block"]
-"""What is done where instructions were found."""
+"""The action when instructions are found."""

@@ -1,4 +1,4 @@
-"""What a model does after it read an instruction that nobody vouches for: calls of tools that reach whom only that text names.
+"""What a model does after it read an instruction in untrusted text: calls of tools whose recipients only that text names.
 
 An instruction does harm when it is followed. A call is one of its consequences where an address, a path, or the tool itself, stands in a
 passage that was found and in nothing that the operator or the user said.
@@ -91,7 +91,7 @@ class InjectedTargets(msgspec.Struct, frozen=True, kw_only=True):
 def suspects_of(
     sentences: Sequence[str], trusted: Iterable[Span], tools: Iterable[Tool], sources: Sequence[str]
 ) -> InjectedTargets:
-    """Return what passages name that nobody who is trusted does."""
+    """Return the addresses, paths, numbers and tools that passages name and no trusted text does."""
     lower = "\n".join(span.text for span in trusted if span.trusted).lower()
     compact = _SEPARATORS.sub("", lower)
     named = "\n".join(each for sentence in sentences for each in dict.fromkeys((sentence, _as_written(sentence))))

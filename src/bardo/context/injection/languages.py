@@ -20,7 +20,7 @@ NEAR = 700
 """Characters in which what was matched belongs together."""
 _STEP = 60
 _ALONE = 0.3
-"""The part of its weight that counts where somebody is spoken to and told nothing, or is told something and nobody is spoken to."""
+"""The part of its weight that counts of an address without an instruction, or of an instruction without an address."""
 _MOST_FOLLOWS = 1.4
 
 

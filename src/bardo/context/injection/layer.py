@@ -1,4 +1,4 @@
-"""The layer `injection`: looks for instructions in text that nobody vouches for, reports them, and acts where the operator wants it.
+"""The layer `injection`: looks for instructions in untrusted text, reports them, and acts if the operator wants it.
 
 The text may be put between marks that tell the model what it is (spotlighting, Hines et al. 2024).
 """

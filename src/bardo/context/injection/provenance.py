@@ -1,7 +1,7 @@
 """Where the text of a request comes from: what the operator, the user, a tool or a document says.
 
 Only the system prompt and the user's own words are somebody's wish. Results of tools, documents, pages that a search found, and what a
-user pasted between marks of quotation are material: instructions in them are nobody's.
+user pasted between marks of quotation are material: instructions in them have no authority.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How certain it is that a piece of text holds instructions: by its words, what is hidden in it, and a linear probe over its sentences."""
+"""How certain it is that a piece of text holds instructions: by its words, its hidden text, and a linear probe over its sentences."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def certainty(values: Sequence[float]) -> float:
 
     Of many sentences one is high by chance: the boundary rises with the logarithm of their number, so that one of a hundred ordinary texts
     is above it whatever their length. It rises further where more than two sentences may be requests: recipes, rules and manuals are made
-    of such, and what is planted stands among others.
+    of such, and a planted instruction stands among others.
     """
     if not values:
         return 0.0
@@ -182,7 +182,7 @@ _MOST_EMBEDDED = 64
 _ENOUGH, _MOST_WEIGHT = 0.5, 1.9
 """A weight of 1 makes it as certain as the boundary of the probe."""
 _UNTYPED = frozenset({"tag_letters"})
-"""Signs that count in a user's own words too: nobody types letters that have no glyph."""
+"""Signs that count in a user's own words too: people do not type letters that have no glyph."""
 _BEFORE = 24
 """Characters before a match in which what takes it back is looked for."""
 _PART, _OVERLAP, _SENTENCES = 4_096, 1_000, 100
@@ -196,7 +196,7 @@ _MOST_PASSAGES, _PASSAGE = 64, 0.5
 _RULES, _SHORT = 2, 1_000
 """Rules that are tried on a part of more than so many characters before other calls have their turn."""
 _LIKELY = 0.6
-"""How certain the words of a request make it where nobody is addressed: a request reads the same whoever it is meant for."""
+"""How certain the words of a request make it without an address: a request reads the same whoever it is meant for."""
 _DOUBTFUL = 0.3
 """The part that counts of a certainty below the boundary."""
 _TOOL_ORDERED, _ORDER_BEFORE, _ORDER_BEHIND = 0.55, 100, 40

@@ -1,1 +1,1 @@
-"""Personal data in a call: found in what is sent, replaced by placeholders, and put back into what comes."""
+"""Personal data in a call: found in the request, replaced by placeholders, and put back into the reply."""

@@ -249,7 +249,7 @@ class PhoneScanner:
         self._national = _national_plans(self._library, regions) if self._library else None
 
     def __call__(self, text: str, worth: Worth) -> Iterator[Found]:
-        """Yield what is a number in its plan. `worth` says of a place and a score whether to look closer.
+        """Yield the numbers that fit their plan. `worth` says of a place and a score whether to look closer.
 
         The last one or two groups of a run with a country code may belong to something else.
         """
@@ -409,7 +409,7 @@ def _library() -> Any:
 
 
 DEFAULT_SCORE = 0.5
-"""What is less likely than this is left alone, unless it is configured otherwise."""
+"""A value with a lower score is left alone, unless the settings say otherwise."""
 Scanner = Callable[[str, Worth], Iterator[Found]]
 _CHECK_NAMES = (
     "luhn card aba_routing verhoeff mod_11_10 wallet ip_address mac_address uuid "
@@ -499,7 +499,7 @@ class Detector:
 
 
 class _Search:
-    """What is found in one text. Words around values are looked for with the first value that needs one."""
+    """The values of one text. Words around values are searched for when the first value needs one."""
 
     def __init__(self, text: str, least: float, words: ContextWords, raised: frozenset[str]) -> None:
         self.found: list[Span] = []

@@ -1,6 +1,6 @@
 """The values that are masked in one call, and where they stand in a text.
 
-A value that goes on in a word is left, unless it was found so. What is masked ends a word: a value that is glued to it stands alone then.
+A value that goes on in a word is left, unless it was found so. A masked value ends a word, so a value glued to it then stands alone.
 """
 
 from __future__ import annotations

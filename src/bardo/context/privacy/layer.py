@@ -317,9 +317,9 @@ class _PendingPlaceholders(msgspec.Struct, frozen=True):
 
 
 class MaskedReply:
-    """What is done with the reply to a masked call.
+    """The reply to a masked call.
 
-    The reply comes now or hours later. Its values are put back, and what is kept of it has none.
+    The reply comes now or hours later. Its values are put back, and the stored form of it has none.
     """
 
     most_bytes = 0
@@ -344,7 +344,7 @@ class MaskedReply:
         return RestoreStage(self._restoring, typed=self._typed)
 
     def masked(self, response: Response) -> Response:
-        """Return a reply as its provider said it, for what is kept of it: the log, and what later turns need."""
+        """Return a reply with the provider's placeholders, for the log and the state that later turns need."""
         return _with_blocks(response, self._changer().block)
 
     def masked_request(self, request: Request) -> Request:

@@ -118,7 +118,7 @@ class FirstSigns:
         """Return the places of the patterns that may match where characters of these kinds stand, `LENGTH` or the last of a text."""
         places = set(self._anywhere)
         for length in range(1, len(kinds) + 1):
-            # No word goes on behind a match. One that is longer than what is known of it has all of it.
+            # No word goes on behind a match. A match that is longer than the known beginning contains all of it.
             if length == LENGTH or length == len(kinds) or kinds[length] not in _IN_WORD:
                 places.update(self._by_beginning.get(kinds[:length], ()))
         return tuple(sorted(places))

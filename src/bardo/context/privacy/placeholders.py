@@ -46,7 +46,7 @@ class Placeholders:
         return {placeholder[1:-1]: value for value, placeholder in self._by_value.items()}
 
     def avoid(self, text: str, labels: Iterable[str]) -> None:
-        """Pass over the numbers that a text of the client uses with one of these words, also within a word: what is beside it may go."""
+        """Pass over the numbers that a text of the client uses with one of these words, also within a word: its neighbours may go."""
         known_labels = set(labels)
         for placeholder in _CLIENT_WORDS.finditer(text):
             word, digits = placeholder.group(1).upper(), placeholder.group(2)
@@ -154,7 +154,7 @@ _PLAIN = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 
 
 class RestorePlan:
-    """What is to be put back in one call, shared by all places of its reply."""
+    """The values to put back in one call, shared by all places of its reply."""
 
     def __init__(self, placeholders: Placeholders) -> None:
         self._values: Mapping[str, str] = placeholders.values

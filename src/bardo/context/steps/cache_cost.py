@@ -29,7 +29,7 @@ class WarmPrefix(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FirstChange(msgspec.Struct, frozen=True):
-    """What a layer tells those after it: from which token of the conversation on the prompt is no longer what is in the cache."""
+    """The token of the conversation from which on the prompt differs from the cached one, for the layers after this one."""
 
     tokens: int
 

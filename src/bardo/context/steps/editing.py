@@ -95,7 +95,7 @@ class Editing:
         until = kept_from(request.messages, settings.keep_turns)
         session = yield from recall_session(self.name, facts)
         if not until:
-            # What is sent now may be in the provider's cache when it is old enough to be shortened.
+            # The text sent now may be in the provider's cache when it is old enough to be shortened.
             yield from keep_session(self.name, facts, Session(session.recipes, _tokens(request), facts.now))
             return self._unchanged(request, {"turns": "fewer than are kept"})
         texts, changed_from = _Texts(editor), None
@@ -188,7 +188,7 @@ class _Texts:
 
 
 def recall_session(layer: str, facts: LayerFacts) -> Generator[Effect, Any, Session]:
-    """Return what a layer kept for the session; nothing where there is none, or what is kept cannot be read."""
+    """Return a layer's stored state of the session, or an empty one if there is none or it cannot be read."""
     raw = (yield LoadForSession(layer, facts.session)) if facts.session else None
     if not raw:
         return Session()

@@ -4,8 +4,8 @@
 with a date, a time or an id go behind the parts without; documents of the first thing that the user said go before the words; tools keep
 the order that they had first in a session. Turns are never moved.
 
-`constraints`: the operator's rules are said again at the end of a long prompt, where models lose sight of its beginning. What is added
-stays where it was added: in later turns the same words stand behind the same message, so that the cached prompt holds.
+`constraints`: the operator's rules are said again at the end of a long prompt, where models lose sight of its beginning. An addition
+stays where it was made: in later turns the same words stand behind the same message, so that the cached prompt holds.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ REORDER = "reorder"
 
 
 class _Order(msgspec.Struct, frozen=True, array_like=True):
-    """What is kept for a session: the names of its tools in the order that they had first."""
+    """The stored state of a session: the names of its tools in their first order."""
 
     tools: tuple[str, ...] = ()
 

@@ -1,4 +1,4 @@
-"""What is configured of the layers that shorten or order a prompt: the tables of `[inference.pipeline]` with their names."""
+"""The settings of the layers that shorten or order a prompt: the tables of `[inference.pipeline]` with their names."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class FormatSettings(EditingSettings, frozen=True, kw_only=True, forbid_unknown_
 
 
 class ReorderSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is put in another order: parts of the system prompt, tools, and documents of at least `least_document` tokens."""
+    """The parts that are reordered: those of the system prompt, tools, and documents of at least `least_document` tokens."""
 
     system: bool = True
     tools: bool = True
@@ -94,7 +94,7 @@ class ConstraintRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class ConstraintsSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is said again at the end of a prompt of more than `above_tokens` tokens, and not before `every_tokens` more have come.
+    """The rules repeated at the end of a prompt of more than `above_tokens` tokens, at most once in `every_tokens` tokens.
 
     `must` are rules as they are to be read, `language` is that of the answer, `enrich` the domains whose built-in text is added.
     """

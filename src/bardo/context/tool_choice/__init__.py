@@ -1,1 +1,1 @@
-"""Which tools a request gets: those that belong to what is asked, or three functions by which the model finds the others itself."""
+"""Which tools a request gets: those that the question needs, or three functions by which the model finds the others itself."""

@@ -352,7 +352,7 @@ def _rewritten(
 
 
 def _wrapped(message: Message, names: Collection[str], execute: str) -> Message:
-    """Return a turn that nobody remembers with its calls as calls of the function.
+    """Return a turn of which no record is stored, with its calls as calls of the function.
 
     Several stretches of thinking may be those of several turns, and providers refuse signed thinking in another turn than its own
     (Anthropic, 2026-11): they are left out.
@@ -377,7 +377,7 @@ def wrapped_arguments(call: ToolCallBlock) -> str:
 
 
 def _object_text(arguments: str) -> str:
-    """Return arguments as a JSON value: what is not JSON is a string."""
+    """Return arguments as a JSON value, and as a string if they are not JSON."""
     text = argument_text(arguments)
     try:
         msgspec.json.decode(text)
@@ -526,7 +526,7 @@ class ToolChoice:
     def _sent(
         self, request: Request, tools: Sequence[Tool], kept: Sequence[Tool]
     ) -> tuple[tuple[Tool, ...], list[Tool]]:
-        """Return the tools that are sent, those that nobody chose among first, and those that are left out."""
+        """Return the tools that are sent, those outside the choice first, and those that are left out."""
         names, free = {tool.name for tool in kept}, {id(tool) for tool in tools}
         untouched = [tool for tool in request.tools if id(tool) not in free]
         dropped = [tool for tool in tools if tool.name not in names]

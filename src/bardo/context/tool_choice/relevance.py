@@ -96,7 +96,7 @@ def _by_vectors(
 
 
 def _vectors_of(texts: Sequence[ToolText], fingerprint: str) -> Generator[Any, Any, list[ToolVectors]]:
-    """Return the vectors of tools, made anew for those that nobody has compared yet."""
+    """Return the vectors of tools, computed for those that have none yet."""
     digests = [blake2b(msgspec.msgpack.encode((fingerprint, text.all)), digest_size=16).digest() for text in texts]
     stored: Mapping[bytes, ToolVectors] = yield FindToolVectors(tuple(digests))
     missing = [(digest, text) for digest, text in zip(digests, texts, strict=True) if digest not in stored]

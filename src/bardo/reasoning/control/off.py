@@ -23,7 +23,7 @@ from bardo.values.degradation import Degradation
 
 
 def off(query: ControlQuery) -> ControlPlan:
-    """Return how thinking is turned off, or what is done where it cannot be. Raises CannotTurnOff by the caller's choice."""
+    """Return the plan that turns thinking off, or its substitute if it cannot be off. Raises CannotTurnOff by the caller's choice."""
     known = query.known
     facts, form = known.facts, known.form
     if facts.off is False or (facts.off is None and facts.omit == "on"):

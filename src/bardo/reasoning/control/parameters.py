@@ -393,7 +393,7 @@ def _with_trimmed_prefill(request: Request, why: str, degraded: list[Degradation
 
 _STEPS = "Think step by step before you answer."
 _WORDS = {"off": "Answer directly, without explaining your reasoning.", "high": _STEPS, "xhigh": _STEPS, "max": _STEPS}
-"""What is written, by what is asked; other levels need no words."""
+"""The words written for each level asked for; other levels need none."""
 SENT = "words in the system prompt"
 
 

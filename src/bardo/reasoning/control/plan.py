@@ -1,4 +1,4 @@
-"""What is sent to make a model think as asked: the plan, the question it answers, and the parts that all plans share."""
+"""The plan of how a model is made to think as asked, the question it answers, and the parts that all plans share."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ControlPlan(msgspec.Struct, frozen=True, kw_only=True):
     `fields` is the JSON fragment for the upstream body, exact, and `max_output_tokens` the output limit to send with it (None: none was
     given and none is needed). `intent` and `emitted` are the policy and what was sent in a word: `low`, `budget:4096`, `off`, `nothing`.
     `layer` is who decided and `reason` why. `clamped`: the amount differs from what was asked; `floored`: off was asked and the least
-    there is was sent. `thinks` is what is expected of the model, or None if nothing is known. `system_text` must stand in the system
+    there is was sent. `thinks`: whether the model is expected to think, or None if unknown. `system_text` must stand in the system
     prompt, for models that are told there. `model` is the id that says the policy where the ids of a pair do, empty elsewhere.
     """
 
@@ -99,7 +99,7 @@ AUTO: Effort = "medium"
 
 
 class ControlQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """One question to this module: the policy, what is known, and under which conditions."""
+    """One question to this module: the policy, the facts of the model, and the conditions of the request."""
 
     policy: ReasoningPolicy
     known: ResolvedFacts
@@ -117,7 +117,7 @@ class ControlQuery(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def switches(self) -> tuple[str, ...]:
-        """The chat template's switch, or those that the caller turned where nobody knows the template."""
+        """The chat template's switch, or those that the caller turned if the template is unknown."""
         facts = self.known.row is not None or self.known.facts.switch is not None
         arguments = {} if facts else self.policy.raw_fields.get("chat_template_kwargs", {})
         return tuple(name for name, value in arguments.items() if isinstance(value, bool)) or (self.known.switch,)
@@ -183,7 +183,7 @@ def rank(effort: Effort) -> int:
 
 
 def untold(plan: ControlPlan, taken: Mapping[str, Any]) -> ControlPlan:
-    """Return the plan of a body that fields were taken out of, by their dotted paths: what is left of its own fields is what is sent."""
+    """Return the plan of a body that fields were taken out of, by their dotted paths: its remaining fields are sent."""
     fields = plan.fields
     for path in taken:
         if value_at(fields, path) is not None:

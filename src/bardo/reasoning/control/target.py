@@ -73,7 +73,7 @@ def nearest_tokens(requested: int, *, least: int, most: int | None, room: int | 
 
 
 ANY_WORD: tuple[Effort, ...] = ("low", "medium", "high")
-"""The levels of a model that takes one and of which nobody lists any: its chat template prints the word as it is."""
+"""The levels of a model that takes one and for which no source lists any: its chat template prints the word as it is."""
 LayerName = Literal["operator", "L1", "listing", "L2", "L3"]
 _ORDER: tuple[LayerName, ...] = ("operator", "L1", "listing", "L2", "L3")
 _FIELDS = Facts.__struct_fields__

@@ -2,13 +2,13 @@
 
 The rules, in order; the first that fits gives the verdict. A reply *thought* where it reports reasoning tokens, shows thinking, or holds
 its opaque state; it *did not think* where it reports 0 tokens, or holds a block of thinking with nothing in it, and has none of these; else
-nobody knows.
+it is *unclear*.
 
 1. Nothing was asked: `unknown`.
-2. Off was asked. Did not think: `honoured`. The least there is was sent instead: `floored`. Nobody knows: what the reply says was applied,
+2. Off was asked. Did not think: `honoured`. The least there is was sent instead: `floored`. Unclear: by the level that the reply reports,
    `honoured` for no level and `contradicted` for one; `unknown` where it says nothing. Thought, and its text was seen: `contradicted`.
    Thought, but only tokens or opaque state show it: `hidden_only`.
-3. Auto was asked. Nobody knows: `unknown`; else `honoured`, for whether to think was the model's to decide.
+3. Auto was asked. Unclear: `unknown`; else `honoured`, for whether to think was the model's to decide.
 4. Reported more than 1.25 times the budget that was asked for (and 256 tokens more), whatever was sent for it: `contradicted`. For a level
    that was sent as a budget, that budget counts. An estimate never contradicts.
 5. Nothing could be sent for a level or a budget: `void`. Off was sent instead, for what thinking could not go with: `clamped`, or
@@ -17,7 +17,7 @@ nobody knows.
    question needs no thought. Else `void`: the control moved nothing.
 7. A level or budget other than the asked one was sent, or the reply says that another level was applied than was sent: `clamped`. It says
    that none was, and does not show that it thought: `void`.
-8. Nobody knows whether it thought, or nobody knows the model, or the server of a model that thinks unasked: `unknown`, for that a model
+8. It is unclear whether it thought, or the model is unknown, or the server of a model that thinks unasked: `unknown`, for that a model
    thinks is no evidence that it was told how much. Else `honoured`.
 
 What was asked for is a limit and a signal, no prediction: fewer tokens than a budget contradict nothing.

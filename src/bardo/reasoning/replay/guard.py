@@ -23,7 +23,7 @@ from bardo.values.request import Message, Request
 from bardo.values.wire import WireRequest
 
 OnChange = Literal["restore", "drop", "drop_block"]
-"""What is done where a prefix has changed: put back what can be, and else drop; only drop; or have the provider drop."""
+"""The action if a prefix has changed: restore state where possible and else drop it, only drop it, or have the provider drop it."""
 
 
 class GuardedRequest(msgspec.Struct, frozen=True):

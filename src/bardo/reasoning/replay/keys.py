@@ -4,8 +4,8 @@ A turn is known by the conversation before it and by what was said and called in
 and its arguments; opaque state by its own bytes. An id alone is never a key: some providers number their calls, and the next conversation
 begins at 0 again.
 
-The conversation before a turn is how it began, how many turns there were, and all of the last eight: so a client may clear what is long
-past, and a long history costs no more than a short one. A turn that comes with the state of its reply is known by that alone.
+The conversation before a turn is how it began, how many turns there were, and all of the last eight: so a client may clear old turns, and a
+long history costs no more than a short one. A turn that comes with the state of its reply is known by that alone.
 
 Clients write a conversation anew: with ids of their own or none, texts cut or joined elsewhere, or left out beside calls, calls and results
 in another order, results twice; and the operator's words may hold the time. So a turn has a loose
@@ -136,10 +136,10 @@ def digest(*parts: str) -> str:
 
 
 def _digest_of(texts: Texts) -> str:
-    """Return a short digest of what is said in a conversation: of many texts, which `digest` takes twice the time for."""
+    """Return a short digest of the texts of a conversation: of many texts, which `digest` takes twice the time for."""
     text = "\0".join(texts)
     if text.count("\0") >= len(texts):
-        # The letter stands in a text. What is digested then begins with the lengths, and nothing else does.
+        # The letter stands in a text. The digested bytes then begin with the lengths, and only then.
         return digest(*texts)
     made = _copy_of_empty()
     made.update(text.encode("utf-8", "surrogatepass"))

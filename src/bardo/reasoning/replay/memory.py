@@ -119,7 +119,7 @@ def remember(
     shown: Response | None = None,
     history: History | None = None,
 ) -> list[Memory]:
-    """Return what is kept of each choice of a reply; nothing for most.
+    """Return the records of each choice of a reply to store; none for most.
 
     `request` is the client's, `sent` what the provider got: with what was restored. `reader` made the reply. `fields` are those that
     the provider takes back unmodified, by choice. `own_ids`: the provider's dialect may leave ids out, so that an id it did give is noted.
@@ -220,7 +220,7 @@ def _part(block: ReplyBlock, *, own_ids: bool) -> Part | None:
 
 
 def _unstamped(states: tuple[Opaque, ...]) -> tuple[Opaque, ...]:
-    """Leave the stamps out: what is kept has one for all."""
+    """Leave the stamps out: a stored record has one for all."""
     return tuple(msgspec.structs.replace(state, origin=None) for state in states)
 
 
@@ -296,7 +296,7 @@ def assigned(turns: Sequence[TurnKeys], records: Mapping[str, ReplyRecord]) -> A
 
 
 def _fits(record: ReplyRecord, turn: TurnKeys) -> bool:
-    """Whether a reply may be all that messages in a row say: some of them may be another reply's, or nobody's."""
+    """Whether a reply may be all that messages in a row say: some of them may be from another reply, or from none."""
     calls = sum(isinstance(part, CallRecord) for part in record.parts)
     says = any(isinstance(part, TextRecord) and part.length for part in record.parts)
     return calls == turn.call_count and (says or not turn.says)

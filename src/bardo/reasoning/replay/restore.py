@@ -3,8 +3,8 @@
 Everything that differs from what the client sent in this regard is reported, except what is restored: that is what the model said.
 
 Earlier state that a provider refused is left out: the block that a refusal names, or all state where it names none, or comes again. It is
-left out of a caller's next turns too, so that they are refused no more. What is remembered of one caller is never looked at for another; it
-ends after a day, and with the process.
+left out of a caller's next turns too, so that they are refused no more. One caller's refusals are never used for another; they end after a
+day, and with the process.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ def name_of(reader: Reader) -> str:
 class Recalled(msgspec.Struct, frozen=True, kw_only=True):
     """What was found for one request, by its keys, and how a changed prefix is dealt with.
 
-    `turns` are the keys it was looked for by, at their places in what is sent, or None if they are to be made. `history` are those of the
-    client's own conversation, or None if nothing was looked for. `degraded` says where it could not be looked for, and `refused` which of
-    the conversation's state was refused before.
+    `turns` are the keys it was looked for by, at their places in the sent request, or None if they are to be made. `history` are those of
+    the client's own conversation, or None if nothing was looked for. `degraded` says where it could not be looked for, and `refused` which
+    of the conversation's state was refused before.
     """
 
     found: Mapping[str, ReplyRecord] = {}
@@ -311,7 +311,7 @@ def state_data(request: Request) -> frozenset[str]:
 def without_refused(
     request: Request, reader: Reader, rules: ReplayRules, refused: Collection[str] | None
 ) -> RestoredRequest:
-    """Return the request without the states that are `refused`, None for all of them, and what is lost by that."""
+    """Return the request without the states that are `refused`, None for all of them, and the losses."""
     switch = Switch(reader, rules, lambda state: state.origin, request.dialect, refused)
     messages = tuple(
         message if message.role != "assistant" else _replaced(message, switch.sorted_out(message.blocks))

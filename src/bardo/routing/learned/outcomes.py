@@ -1,4 +1,4 @@
-"""What is known of each model in each cluster of requests: success as a Beta posterior, and mean cost, both fading with time.
+"""The outcomes of each model in each cluster of requests: success as a Beta posterior, and mean cost, both fading with time.
 
 A fine cluster's evidence is joined to that of its coarse cluster, and this one's to the model's whole: where little was seen, the wider
 mean stands in. The whole starts at one success in two.
@@ -57,7 +57,7 @@ class Evidence(msgspec.Struct, array_like=True):
 
 
 class Estimate(msgspec.Struct, frozen=True, kw_only=True):
-    """What is expected of a model on one request: a Beta posterior of success, and the mean cost in US dollars (None: never seen)."""
+    """The expected outcome of a model on one request: a Beta posterior of success, and the mean cost in US dollars (None: never seen)."""
 
     alpha: float
     beta: float
@@ -108,7 +108,7 @@ class OutcomeTable:
         return True
 
     def overall(self, model: str, at: float = 0.0) -> Estimate:
-        """Return what is expected of a model on any request."""
+        """Return the estimate for a model on any request."""
         whole = self.rows.get(model, ModelEvidence()).whole.faded(at, self.half_life)
         return Estimate(
             alpha=whole.successes + _FIRST_PRIOR / 2,
@@ -117,7 +117,7 @@ class OutcomeTable:
         )
 
     def estimate(self, model: str, shares: Sequence[Share], at: float = 0.0) -> Estimate:
-        """Return what is expected of a model on a request with these shares, at a time in seconds."""
+        """Return the estimate for a model on a request with these shares, at a time in seconds."""
         row, whole = self.rows.get(model, ModelEvidence()), self.overall(model, at)
         overall, mean_cost = whole.success, whole.cost
         mean = count = cost = 0.0
@@ -132,7 +132,7 @@ class OutcomeTable:
         return Estimate(alpha=mean * count, beta=(1 - mean) * count, cost=None if mean_cost is None else cost)
 
     def estimates(self, models: Iterable[str], shares: Sequence[Share], at: float = 0.0) -> Mapping[str, Estimate]:
-        """Return what is expected of each of these models."""
+        """Return the estimate for each of these models."""
         return {model: self.estimate(model, shares, at) for model in models}
 
     def _faded(self, level: Mapping[int, Evidence], cluster: int, at: float) -> Evidence:

@@ -206,7 +206,7 @@ PRICE_WEIGHT = 0.2
 
 
 class RouteState(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of one route. `off`: it asks the best single model."""
+    """The state of one route. `off`: it asks the best single model."""
 
     budget: Budget = Budget()
     routed: Sums = Sums()
@@ -268,7 +268,7 @@ class LearnedRouter:
 
     @property
     def state(self) -> LearnedState:
-        """What is to be kept."""
+        """The state to store."""
         return LearnedState(clusters=self._table.clusters, rows=self._table.rows, routes=self._routes)
 
     @property

@@ -1,4 +1,4 @@
-"""What is certain of a schema without a value: the types it admits, which schemas exclude each other, which references are recursive."""
+"""The certain facts of a schema without a value: the types it admits, which schemas exclude each other, which references are recursive."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ def has_unevaluated(schema: Any) -> bool:
 
 
 def sealed(schema: Schema) -> Schema:
-    """Return a schema that says by itself what is unevaluated, so that it may be merged; unchanged where only the whole can say it."""
+    """Return a schema that says by itself which members are unevaluated, to be merged; unchanged if only the whole can say it."""
     if not _NOT_BY_ITSELF.isdisjoint(schema):
         return schema
     sealed = dict(schema)
