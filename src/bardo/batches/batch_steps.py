@@ -1,4 +1,4 @@
-"""What is done next for one batch, from what is stored of it: read, plan, submit, ask, collect, write."""
+"""The next step of one batch, from its stored state: read, plan, submit, ask, collect, write."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ class BatchSteps:
     async def _step_or_wait(
         self, job: JobRecord, batch: BatchRecord, stop: str, chance: float, providers: set[str]
     ) -> JobRecord:
-        """Do what is next for one job; wait where its provider is no longer configured, and give it up where the batch ends."""
+        """Do the next step of one job; wait if its provider is no longer configured, and give it up if the batch ends."""
         try:
             return await self._step(job, batch, stop, chance, providers)
         except InternalError as problem:
@@ -172,7 +172,7 @@ class BatchSteps:
     async def _step(
         self, job: JobRecord, batch: BatchRecord, stop: str, chance: float, providers: set[str]
     ) -> JobRecord:
-        """Do what is next for one job. `stop` is why the batch ends early, empty where it does not."""
+        """Do the next step of one job. `stop` is why the batch ends early, empty if it does not."""
         now, wait = self._clock(), self._pause(job, chance)
         match job.state:
             case "open" | "ready":

@@ -124,7 +124,7 @@ class BatchStore:
     # Leases
 
     def lease(self, owner: str, now: float, seconds: float) -> BatchRecord | None:
-        """Take a batch that is due and that nobody works at, or None if there is none."""
+        """Lease a batch that is due and not leased, or return None if there is none."""
         due = (batches.c.over.is_(False), batches.c.due_at <= now, batches.c.lease_until <= now)
         wanted = select(batches.c.id, batches.c.record).where(*due).order_by(batches.c.due_at).limit(1)
         with transaction(self._engine) as connection:

@@ -27,7 +27,7 @@ class FileStore:
         self._engine = engine
 
     def begin(self, file: FileRecord) -> None:
-        """Begin a file, which nobody sees until it is finished."""
+        """Begin a file, which is invisible until it is finished."""
         with transaction(self._engine) as connection:
             connection.execute(insert(files), msgspec.structs.asdict(file))
 
@@ -38,7 +38,7 @@ class FileStore:
                 connection.execute(insert(pieces), {"file_id": file_id, "place": place, "data": data})
 
     def finish(self, file: FileRecord, *, most: int | None = None) -> bool:
-        """Show a file to its tenant, with what is known of it at its end, and return whether all of that have `most` bytes with it."""
+        """Show a finished file to its tenant, and return whether all files of the tenant fit into `most` bytes."""
         shown = select(func.coalesce(func.sum(files.c.size), 0)).where(
             files.c.tenant == file.tenant, files.c.state == "ready", files.c.id != file.id
         )
@@ -101,7 +101,7 @@ class FileStore:
             return int(connection.scalar(wanted) or 0)
 
     def expire(self, now: float) -> None:
-        """Remove what is past its time, and uploads that never ended."""
+        """Remove expired files, and uploads that never ended."""
         never = (files.c.state == "uploading") & (files.c.created_at < now - _UPLOAD_SECONDS)
         with transaction(self._engine) as connection:
             gone = list(connection.scalars(select(files.c.id).where(or_(files.c.expires_at <= now, never))))

@@ -1,4 +1,4 @@
-"""One item of a batch as a request: what is asked, and how its reply is written for the client."""
+"""One item of a batch as a request: how it is asked, and how its reply is written for the client."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ ItemReader = Callable[[bytes, BatchRecord], ItemRequest]
 
 
 def knowledge_of(services: Services, target: Target) -> Knowledge:
-    """Return what a call in a batch draws on: nobody is there to search the web for the model while it answers."""
+    """Return the facts for a call in a batch: bardo cannot search the web for the model while it answers."""
     return msgspec.structs.replace(services.facts.knowledge([target]), search=None)
 
 
@@ -61,7 +61,7 @@ def with_rules(request: AnyRequest, batch: BatchRecord) -> AnyRequest:
 def settled_request(request: Request, directory: ProviderDirectory, batch: BatchRecord) -> tuple[Request, Request]:
     """Return a request as its reply is shown, and as it is asked, with what its model's name and its key's rules say.
 
-    A model is asked once: no answer is repaired, escalated or judged by another, since nobody waits for what would be asked again.
+    A model is asked once: no answer is repaired, escalated or judged by another, since no client waits for a second answer.
     """
     request = with_rules(request, batch)
     meaning = directory.meaning_of(request.model)

@@ -1,7 +1,7 @@
 """Run the batches of a gateway to their ends, a step at a time, over as many restarts as it takes.
 
-Every process of a gateway runs one keeper. A keeper takes a batch by a lease in its row, does what is due, stores what came of it, and
-gives the lease back with the time at which the next thing is due. Nothing of a batch is kept in memory only.
+Every process of a gateway runs one keeper. A keeper takes a batch by a lease in its row, does the steps that are due, stores their results,
+and gives the lease back with the time at which the next thing is due. Nothing of a batch is kept in memory only.
 
 `open_batches` opens their database, and puts the parts that work at them together. It loads SQLAlchemy: import it where batches are
 opened, and nowhere above.
@@ -83,11 +83,11 @@ class BatchKeeper:
             self._running = asyncio.get_running_loop().create_task(self._run())
 
     def wake(self) -> None:
-        """Look at what is due now: a batch was made or canceled."""
+        """Look for due work now: a batch was made or canceled."""
         self._wake.set()
 
     async def stop(self) -> None:
-        """End work: what is under way is given up, and taken up again by the next keeper."""
+        """End work: steps under way are given up, and taken up again by the next keeper."""
         tasks = [*self._working, *([self._running] if self._running is not None else [])]
         self._running = None
         for task in tasks:
@@ -166,7 +166,7 @@ class BatchKeeper:
             await asyncio.shield(asyncio.to_thread(self._store.release, batch.id, self._owner, due))
 
     async def _clean(self) -> None:
-        """Remove what is past its time, once in a while."""
+        """Remove expired files and old batches, once in a while."""
         now = self._clock()
         if now - self._cleaned_at < _SECONDS_BETWEEN_CLEANINGS:
             return

@@ -1,6 +1,6 @@
 """Plan the items of a batch: which provider's batch API gets each, and the body that it gets there.
 
-The planner is that of single calls. An item whose model nobody takes in batches is refused, or sent by bardo itself where that is allowed.
+The planner is that of single calls. An item whose model no batch API takes is refused, or sent by bardo itself if that is allowed.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class NoBatchApi(Unsupported):
 
 
 class PlannedItem(msgspec.Struct, frozen=True, kw_only=True):
-    """Where an item goes: the provider, the model there, the dialect and the path of its endpoint, and what is sent.
+    """Where an item goes: the provider, the model there, the dialect and the path of its endpoint, and the body.
 
-    `nanos` is what it may cost in nano-dollars, 0 where nobody knows or nobody asks. `layers` is what they need when the reply comes.
+    `nanos` is what it may cost in nano-dollars, 0 if unknown or not needed. `layers` is what they need when the reply comes.
     """
 
     provider: str
@@ -53,7 +53,7 @@ class PlannedItem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ItemPlanner:
-    """Plans items for the gateway's providers. `runs_alone`: an item that nobody takes in a batch is sent by bardo."""
+    """Plans items for the gateway's providers. `runs_alone`: an item that no batch API takes is sent by bardo."""
 
     def __init__(self, services: Services, *, runs_alone: bool) -> None:
         self._services = services

@@ -1,4 +1,4 @@
-"""What is kept of batches: files, their lines in pieces, batches, their items, and the jobs at providers, and how long to wait for them."""
+"""The stored rows of batches (files, their lines in pieces, batches, items, and the jobs at providers), and how long to wait for them."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ ItemState = Literal["new", "planned", "local", "running", "succeeded", "errored"
 """Planned: it belongs to a job at a provider. Local: bardo sends it by itself; running: it was sent. The others are ends."""
 ENDS: tuple[ItemState, ...] = ("succeeded", "errored", "canceled", "expired")
 JobState = Literal["open", "ready", "submitting", "submitted", "ended", "collected", "failed", "lost"]
-"""Open: items are still added. Submitting: its creation was or is being sent. Lost: nobody knows whether it was made."""
+"""Open: items are still added. Submitting: its creation was or is being sent. Lost: it is unknown whether it was made."""
 
 
 class FileRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,7 +78,7 @@ class BatchRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     `endpoint` is the path whose requests it holds. `account` is the key that pays, and `rules` what holds for the thinking of its key;
     `headers` are the headers of the request that made it, as far as they are about its items. `times` are when it came to each status.
-    `counts` are items by their ends, `usage` tokens by kind, and `cost_nanos` what is known of the cost, of `cost_known` items.
+    `counts` are items by their ends, `usage` tokens by kind, and `cost_nanos` the known cost, of `cost_known` items.
     """
 
     id: str

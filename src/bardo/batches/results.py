@@ -94,7 +94,7 @@ class ResultReader:
         *,
         job: JobRecord | None = None,
     ) -> ItemRecord:
-        """Return an item that nobody answered: expired, canceled, or lost."""
+        """Return an item without an answer: expired, canceled, or lost."""
         request_id = new_request_id(self._services.clock())
         told = ProviderError(message)
         self._services.clean(told)
@@ -358,7 +358,7 @@ class StoredJournal:
 
 
 def stored_services(services: Services, reply: StoredReply, journal: StoredJournal, *, started_at: float) -> Services:
-    """Return the services with which one stored reply is read: nobody is asked, and the call's row is kept in `journal`."""
+    """Return the services with which one stored reply is read: no provider is asked, and the call's row is kept in `journal`."""
     return replace(
         services,
         transport=StoredTransport(reply),

@@ -38,7 +38,7 @@ class Submitter:
     async def submit(self, job: JobRecord, now: float, wait: float) -> JobRecord:
         """Make a job, and return it as it is then. `wait` is when it is asked for first, or tried again, in seconds."""
         if not job.key and not job.file_id:
-            # What is uploaded and made with one key is found with it alone.
+            # Files and jobs made with one key are found with that key alone.
             job = await self._put(replace(job, key=self._calls.choose_key(job)))
         place = self._calls.place(job)
         facts = JobFacts(tag=job.id, path=job.path, model=job.model, hours=place.row.hours)

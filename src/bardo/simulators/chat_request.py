@@ -1,4 +1,4 @@
-"""Read a Chat Completions request, refusing what is refused everywhere."""
+"""Read a Chat Completions request, with the refusals that all servers share."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demands:
-    """What one model of a server demands; what is None or empty is not demanded. The texts are the words of the refusal.
+    """The demands of one model of a server; a field that is None or empty demands nothing. The texts are the words of the refusal.
 
     `plain_root`: a tool's schema has an object at its root and none of `oneOf` and the like beside it. `check_schema` raises Refusal for a
     tool's schema, given its place, `check_strict` for that of a tool with `strict: true`. `user_after_tool`: the user does not speak right
@@ -331,7 +331,7 @@ def check_claude_strict(place: str, schema: Fields) -> None:
 
 
 def check_new_draft(place: str, schema: Fields) -> None:
-    """Refuse what is no schema of 2020-12 (anthropics/claude-code#7365, 2025-09)."""
+    """Refuse a schema that is not valid in 2020-12 (anthropics/claude-code#7365, 2025-09)."""
     for _, node in _nodes(schema):
         lists = isinstance(node.get("items"), list) or not isinstance(node.get("required", []), list)
         if lists or any(isinstance(node.get(name), bool) for name in ("exclusiveMinimum", "exclusiveMaximum")):

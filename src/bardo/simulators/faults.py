@@ -20,7 +20,7 @@ Kind: TypeAlias = Literal[
     "early-end",  # the stream ends properly, but before its end
     "disconnect",  # the connection closes before any header
     "reset",  # the same, by a TCP reset
-    "refused",  # nobody listens (on a server only)
+    "refused",  # no server listens (on a server only)
     "malformed",  # one event, or the body, is broken JSON
     "content-type",  # a page of HTML that says it is HTML
     "lying",  # a page of HTML that says it is what was asked for

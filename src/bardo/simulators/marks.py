@@ -68,7 +68,7 @@ def encode_base64(blob: bytes) -> str:
 
 
 def decode_base64(text: str) -> bytes:
-    """Read base64 in either alphabet; what is none gives nothing."""
+    """Read base64 in either alphabet; other text gives no bytes."""
     try:
         return base64.b64decode(text.replace("-", "+").replace("_", "/"), validate=True)
     except ValueError:

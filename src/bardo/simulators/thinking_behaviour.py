@@ -39,7 +39,7 @@ _FILLING = "Let me look at it once more. "
 
 @dataclass(frozen=True, slots=True)
 class ThinkingBehaviour:
-    """`noise` is the spread of the tokens around what is meant, as a share."""
+    """`noise` is the spread of the tokens around the intended number, as a share."""
 
     kind: BehaviourKind = "honour"
     seed: int = 0

@@ -1,4 +1,4 @@
-"""An HTTP/1.1 server on loopback with exact control over what is sent and how a connection ends.
+"""An HTTP/1.1 server on loopback with exact control over the bytes sent and the end of a connection.
 
 Built on asyncio's streams and h11, so that a fault may cut an event in two, stop for ever or reset the connection.
 A client that leaves ends its handler; closing the server ends all handlers and sockets.

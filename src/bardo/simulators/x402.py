@@ -206,7 +206,7 @@ class Transfer:
 
 
 class SimulatedNetwork:
-    """The books of a network. A payer that nobody gave anything has `balance` in the token's smallest unit."""
+    """The books of a network. A payer without an entry has `balance` in the token's smallest unit."""
 
     def __init__(self, terms: PaymentTerms | None = None, *, balance: int = RICH) -> None:
         self.terms = terms or PaymentTerms()
@@ -290,7 +290,7 @@ class SimulatedNetwork:
         return {"error": {"code": -32601, "message": f"the method {method} does not exist"}}
 
     def _answer_call(self, call: Fields) -> str:
-        """Return what the token answers; what is no token answers nothing."""
+        """Return the token's answer, or `0x` for any other call."""
         data = text(call.get("data"))
         if text(call.get("to")).lower() != self.terms.asset.lower() or not data.startswith(_AUTHORIZATION_STATE):
             return "0x"
@@ -468,7 +468,7 @@ class PaidSimulator(Simulator):
     def _answer_after_payment(
         self, incoming: Incoming, authorization: Authorization, transaction: str
     ) -> Iterator[Action]:
-        """Return the model's answer, or the error that comes in its place, with what is said of the payment."""
+        """Return the model's answer, or the error that comes in its place, with the report on the payment."""
         headers = self._proof(authorization, transaction)
         status = _STATUS.get(self.behaviour)
         if status is not None:

@@ -11,7 +11,7 @@ from bardo.adapters.net.client import Call, Deadlines, Transport
 from bardo.values.errors import ProviderError
 
 MOST_BYTES = 4 * 1024 * 1024
-"""Of one reply. What is asked for is short, and a stream without an end is looked at as far as that."""
+"""Of one reply. The requested answers are short, and a stream without an end is looked at as far as that."""
 _DEADLINES = Deadlines(connect=10.0, first_byte=300.0, idle=120.0, total=600.0)
 _SHOWN = 400
 

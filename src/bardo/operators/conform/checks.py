@@ -210,9 +210,9 @@ class Checker:
         self._answered = False
 
     async def findings(self, only: Sequence[str] = ()) -> AsyncIterator[Finding]:
-        """Yield what is found, law by law, in the order of `LAWS`. Each reply is asked for once.
+        """Yield the findings, law by law, in the order of `LAWS`. Each reply is asked for once.
 
-        Raises Unreachable where nobody answers at the address.
+        Raises Unreachable if no server answers at the address.
         """
         wanted = {law.id for law in LAWS if not only or law.id in only or law.id.partition(".")[0] in only}
         causes: dict[str, str] = {}
@@ -234,7 +234,7 @@ class Checker:
         try:
             reply = await self._server.ask(path, body)
         except ProviderError as problem:
-            # A law that nobody was asked about is not broken.
+            # A law without a request is not broken.
             if isinstance(problem, Unreachable) and not self._answered:
                 raise
             return ReceivedReply(status=0, content_type="", body=str(problem).encode(), cut=True)

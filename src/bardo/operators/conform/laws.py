@@ -21,7 +21,7 @@ class Law(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """What was found about one law. `faults` say in words what is wrong; `evidence` is the beginning of what the server sent.
+    """What was found about one law. `faults` describe the violations; `evidence` is the beginning of what the server sent.
 
     `cause`: why the request was refused, where it was: laws that were refused for the same cause are counted once.
     """

@@ -503,7 +503,7 @@ class Responses:
 
 
 class _ResponsesStream:
-    """Reads one stream: its events in their order, and what was said in pieces against what is said at the end."""
+    """Reads one stream: its events in their order, and its pieces against the whole at the end."""
 
     def __init__(self) -> None:
         self._reading = Reading()

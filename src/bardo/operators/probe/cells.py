@@ -1,6 +1,6 @@
 """What a probe sends: one cell for each value of each setting, beside nothing at all and an easy question.
 
-Pure. A cell's fields are the wire form's own, whatever the catalog says of the model: whether that is right is what is to be found out.
+Pure. A cell's fields are the wire form's own, whatever the catalog says of the model: the probe finds out whether that is right.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def output_limit(facts: ResolvedFacts, cells: Sequence[Cell]) -> int:
 def in_turn(
     cells: Sequence[Cell], repeats: int, seed: int, done: Collection[tuple[str, int]] = ()
 ) -> Iterator[tuple[Cell, int]]:
-    """Yield what is still to be sent: round by round, each holding every cell once in an order of its own.
+    """Yield the cells still to be sent: round by round, each holding every cell once in an order of its own.
 
     So what changes with the hour (load, routing, a new version) falls on all cells alike. The same seed gives the same order.
     """

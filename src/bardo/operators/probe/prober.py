@@ -121,7 +121,7 @@ class Sender:
 
 
 def request_of(cell: Cell, target: Target, limit: int) -> AuditedRequest:
-    """Return what is sent for a cell: a plain question in the provider's dialect, with the cell's fields laid into it."""
+    """Return the request for a cell: a plain question in the provider's dialect, with the cell's fields laid into it."""
     wire = _wire(cell, target, limit)
     body: dict[str, Any] = msgspec.json.decode(wire.body)
     return AuditedRequest(cell=cell, path=wire.path, body=merge_fields(body, cell.fields))

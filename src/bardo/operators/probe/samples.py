@@ -68,7 +68,7 @@ def compare(one: str, other: str, values: Sequence[float], others: Sequence[floa
 
 
 def rank_test(values: Sequence[float], others: Sequence[float]) -> float:
-    """Return the chance, two-sided, that samples of one distribution have rank sums at least so far from what is expected.
+    """Return the chance, two-sided, that samples of one distribution have rank sums at least so far from the expected one.
 
     Exact, by counting: about `n * m` sums of ranks for `n` values in the smaller sample and `m` in both. 1.0 where either is empty.
     """
@@ -117,7 +117,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
 
     `answered`: a whole reply came. `refused`: the provider does not take the request as it is (a status of 4xx that another try does not
     mend). `failed`: anything else; it says nothing, and is sent again. `reasoning_tokens` is None if the provider reports none and
-    none can be estimated from what is shown.
+    none can be estimated from the visible thinking.
     """
 
     cell: str

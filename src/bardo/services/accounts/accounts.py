@@ -129,7 +129,7 @@ class Accounts:
     async def own_key(self, keys: Sequence[str]) -> str:
         """Return the one of several keys of a request that is of this gateway, the first where none is: programs send others' keys, too.
 
-        Raises Unauthorized where several are, since nobody can tell which of them is meant, and Unavailable where that cannot be found out.
+        Raises Unauthorized if several are, since it is ambiguous which of them is meant, and Unavailable if that cannot be found out.
         """
         if len(keys) > _MOST_KEYS:
             raise Unauthorized(f"the request has more than {_MOST_KEYS} different keys", hint="send one")
@@ -230,7 +230,7 @@ class Accounts:
             self._syncing = asyncio.get_running_loop().create_task(self._keep_in_step())
 
     async def stop(self) -> None:
-        """Return what is leased, store what calls have taken, and let go of the database."""
+        """Give the leases back, store the usage of calls, and let go of the database."""
         if self._syncing is not None:
             self._syncing.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -286,7 +286,7 @@ class Accounts:
         self.use_log(self._row_queue)
 
     async def _sync_admissions(self) -> None:
-        """Keep what is leased alive, also while the keys cannot be read: limits may be counted elsewhere."""
+        """Keep the leases alive, also while the keys cannot be read: limits may be counted elsewhere."""
         if self._admissions is None:
             return
         await self._admissions.sync()

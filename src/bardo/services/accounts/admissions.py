@@ -47,8 +47,8 @@ _LEAST_BYTES, _MOST_BYTES = 512, 16_384
 class BudgetMeter:
     """The meter of one key. A model writes no more than one token a byte, of which a thousand cost `thousand_nanos`.
 
-    `look` counts what came and returns what is left of the budget, in nano-dollars. `check` asks the store whether the budget is spent,
-    and ends the calls where it is, or None if they go on. `alone`: no other process spends of the same budget.
+    `look` counts the bytes that came and returns the rest of the budget, in nano-dollars. `check` asks the store whether the budget is
+    spent, and ends the calls where it is, or None if they go on. `alone`: no other process spends of the same budget.
 
     A budget that is spent ends the running calls of its key at once. The meter looks again after as many bytes as the rest of the budget
     may pay for, and holds the bytes that come while the store of limits is asked.
@@ -139,7 +139,7 @@ _COUNT_SECONDS = 0.05
 _LEAST_GROWTH = 250
 """Tokens by which an answer grows before the log is told of it, between two syncs."""
 _FEW_AT_A_TIME = 20
-"""Of a smaller limit, what is free is returned at once."""
+"""The unused part of a smaller limit is given back at once."""
 
 T = TypeVar("T")
 
@@ -287,7 +287,7 @@ class Admissions:
         return self._let_through(account, facts, shares)
 
     def _limits_of(self, account: Account, facts: CallFacts) -> tuple[tuple[str, KeyLimits], ...]:
-        """Return what is limited for a call: its session first, of which all is given back where its key has too little left."""
+        """Return the limits of a call: its session's first, which is given back whole if its key has too little left."""
         limits = account.limits
         if limits.usd_per_session is None:
             return ((account.id, limits),)
@@ -360,14 +360,14 @@ class Admissions:
             self._free(admission)
 
     async def sync(self) -> None:
-        """Return what is leased and not used, and store what calls have taken: to its end, also where who waits for it is cancelled."""
+        """Give unused leases back, and store the usage of calls: to its end, also if its caller is cancelled."""
         await asyncio.shield(asyncio.get_running_loop().create_task(self._sync()))
 
     async def _sync(self) -> None:
         async with self._asking:
             now = self._clock()
             self._count_running()
-            # An estimate and the leases without it are stored at once: nobody sees it twice, or not at all.
+            # An estimate and the leases without it are stored at once: no process sees it twice, or not at all.
             estimated, self._estimated = self._estimated, []
             for estimate in estimated:
                 estimate.share.allowance.forget(estimate.share.taken, estimate.nanos)
@@ -437,7 +437,7 @@ class Admissions:
             self.log.note_growth(request_id, used)
 
     def _look(self, account_id: str) -> int | None:
-        """Count the calls of a key or session of which something came, and return what is left of its budget besides what they cost."""
+        """Count the calls of a key or session of which something came, and return the rest of its budget besides their cost."""
         fed, now = self._meters[account_id].fed, self._clock()
         for request_id in fed:
             watched = self._running.get(request_id)
@@ -561,7 +561,7 @@ class Admissions:
             raise self._away[1]
 
     async def _ask(self, question: Callable[[], T]) -> T:
-        """Ask the state database in a thread, and let nobody else ask before the answer is there, even where this call is cancelled."""
+        """Ask the state database in a thread. No other call asks before the answer is there, even if this call is cancelled."""
         asking = asyncio.ensure_future(asyncio.to_thread(question))
         try:
             return await asyncio.shield(asking)
@@ -582,7 +582,7 @@ class Admissions:
         return allowance
 
     def _rows_of(self, account: str, now: float) -> list[Lease]:
-        """Return all unused leases of an account, and what the state database does not hold of what is used.
+        """Give all unused leases of an account back, and return the rows of usage that the state database does not hold.
 
         Until it is noted as stored, it is unknown whether it is: who stores it may be cancelled, or the database fail behind it.
         """

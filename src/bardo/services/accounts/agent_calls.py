@@ -92,7 +92,7 @@ class DaySpending:
         self._day = -1
         self._rows = 0
         self._own: Counter[SpendKey] = Counter()
-        # Where the log cannot be read for so long, what is forgotten here first is counted twice later rather than not at all.
+        # Where the log cannot be read for so long, entries forgotten here are counted twice later rather than not at all.
         self._unread: deque[tuple[int, SpendKey, int]] = deque(maxlen=_MOST_UNREAD)
         self._logged: Mapping[SpendKey, int] = {}
         self._read_at = -_SECONDS
@@ -104,7 +104,7 @@ class DaySpending:
         """Count a call that has ended, before the log is given its row."""
         self._begin_day()
         self._rows += 1
-        # What is known of a cost that is not known as a whole is spent too.
+        # The known part of a cost counts as spent, even if the whole is unknown.
         nanos = row.cost_nanos if row.cost_nanos is not None else sum((row.cost_parts or {}).values())
         if row.subsystem and nanos and int(row.started_at // SECONDS_PER_DAY) == self._day:
             key = SpendKey(row.key_id or "", row.subsystem, row.provider)

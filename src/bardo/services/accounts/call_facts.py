@@ -11,11 +11,11 @@ from bardo.values.errors import OverBudget, RateLimited
 
 
 class CallFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a call before it is sent.
+    """The facts of a call before it is sent.
 
     `nanos` is what its key may be charged for it, or None if it is unknown; `free`: it can cost nothing. `prompt_tokens` are those of the
     request alone, and `likely_output` those that its answer is taken to have where nothing came of it. `likely_nanos` is what the call
-    counts as then, where nobody knows what it cost.
+    counts as then, if its cost is unknown.
 
     `thousand_nanos` is what a thousand tokens of its answer may cost, 0 where it is unknown.
 

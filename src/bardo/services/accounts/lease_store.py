@@ -78,7 +78,7 @@ _PUT_WITHIN = text(
     f"ELSE l.period = bound.period AND w.seen_at > {_ALIVE} END)) "
     "ON CONFLICT (account, name, period, worker) DO UPDATE SET amount = excluded.amount RETURNING name"
 )
-# Who leases of a key waits for nobody but who leases of the same.
+# A lease of a key waits only for other leases of the same key.
 _LOCK_ACCOUNT = text("SELECT pg_advisory_xact_lock(hashtextextended(:account, 7089073064144565108))")
 _LIVING = text(f"SELECT COUNT(*) FROM limit_workers WHERE seen_at > {_ALIVE}")
 _ESTIMATED = text("SELECT day, nanos FROM estimated_spend WHERE account = :account AND day >= :first AND day <= :last")
@@ -112,21 +112,21 @@ class SqlLeaseStore:
         self._own = OwnRows()
         # Others may have taken this process for over, and removed its rows, which are not stored anew yet.
         self._lost = False
-        # How many of the estimates that are to be stored are stored already, and the transaction of those of which nobody knows yet.
+        # How many of the estimates that are to be stored are stored already, and the transaction of those whose result is unknown.
         self._known = 0
         self._unknown: tuple[int, int] | None = None
 
     def claim(
         self, account: str, rows: Sequence[Lease], wants: Sequence[LeaseRequest], now: float
     ) -> LeaseGrant | Shortage:
-        """Store `rows`, and lease what is wanted: all of it, or nothing where one limit has too little left."""
+        """Store `rows`, and lease the wanted amounts: all, or none if one limit has too little left."""
         granted = None if self._is_file else self._claim_beside_others(account, rows, wants, now)
         return granted or self._claim_in_turn(account, rows, wants, now)
 
     def _claim_beside_others(
         self, account: str, rows: Sequence[Lease], wants: Sequence[LeaseRequest], now: float
     ) -> LeaseGrant | None:
-        """Lease what is wanted without anybody's waiting on the way to the server, or None if too little is left for that.
+        """Lease the wanted amounts without making others wait on the way to the server, or return None if too little is left for that.
 
         What costs move meanwhile from leases to the log is counted in neither: so a budget is leased of in turn where less would be left
         than all have leased, or than a further lease.
@@ -214,7 +214,7 @@ class SqlLeaseStore:
         return int(living[0][0] or 0)
 
     def used(self, account: str, now: float) -> LeasedUsage:
-        """Return what is used and leased of the limits of one key by all processes."""
+        """Return the usage and the leases of the limits of one key by all processes."""
         with transaction(self._engine) as connection:
             leases, estimates = execute_together(connection, self._usage_of(account, now), commits=True)
         return self._used(account, leases, estimates, now, money=True)
@@ -245,7 +245,7 @@ class SqlLeaseStore:
         """Return what says that this process lives, after having asked when it was seen, and stores rows, those that were lost too."""
         worker = {"worker": self._worker, "now": now}
         stored = self._stored([*self._own.all(), *rows] if self._lost else rows)
-        # Nobody knows until it is answered: a connection may be lost behind what it has done.
+        # The result is unknown until it is answered: a connection may be lost after the change.
         self._lost = True
         return [(self._by_clock[_WAS_SEEN], worker), (self._by_clock[_SEEN], worker), *stored]
 

@@ -26,7 +26,7 @@ from bardo.accounting.limits import (
 STALE_SECONDS = 10.0
 """A process that was not seen for so long is over."""
 KEPT_SECONDS = 40 * 86_400
-"""How long rows of an account stay that nobody changes: longer than a month, whose budget they are about."""
+"""How long unchanged rows of an account stay: longer than a month, whose budget they are about."""
 
 
 class Lease(NamedTuple):
@@ -67,13 +67,13 @@ class LeaseStore(Protocol):
     def claim(
         self, account: str, rows: Sequence[Lease], wants: Sequence[LeaseRequest], now: float
     ) -> LeaseGrant | Shortage:
-        """Store `rows`, and lease what is wanted: all of it, or nothing where one limit has too little left."""
+        """Store `rows`, and lease the wanted amounts: all, or none if one limit has too little left."""
 
     def sync(self, rows: Sequence[Lease], estimates: Sequence[Estimate], now: float) -> int:
         """Store rows and estimates, say that this process lives, and return how many do."""
 
     def used(self, account: str, now: float) -> LeasedUsage:
-        """Return what is used and leased of the limits of one key by all processes."""
+        """Return the usage and the leases of the limits of one key by all processes."""
 
     def clean(self, now: float) -> None:
         """Remove what counts no longer."""
@@ -97,7 +97,7 @@ def days_of(account: str, now: float) -> tuple[int, int]:
 def usage_of(
     account: str, leases: Mapping[LimitName, Mapping[int, int]], estimates: Mapping[int, int], spend: Spend, now: float
 ) -> LeasedUsage:
-    """Return what is used of an account: what is leased, what calls of unknown cost count as by day, and what the log says.
+    """Return the usage of an account: its leases, the estimates of calls of unknown cost by day, and the costs in the log.
 
     Leases are read before the log: a cost that moves from the one to the other between is counted twice rather than not at all.
     """
@@ -135,7 +135,7 @@ def rows_of(account: str, wants: Sequence[LeaseRequest], grant: LeaseGrant) -> l
 
 
 class OwnRows:
-    """The rows that count only while this process is seen, as they were stored last: what is written anew where they are gone."""
+    """The rows that count only while this process is seen, as they were stored last, to be written anew if they are gone."""
 
     def __init__(self) -> None:
         self._amounts: dict[tuple[str, Period], int] = {}

@@ -80,7 +80,7 @@ def open_accounts(settings: Settings, environment: Mapping[str, str] | None = No
         opened = _open(settings, pairs, place, environment)
         if opened is not None:
             return opened
-        # Nobody has made a key: nobody needs one, unless other machines reach the gateway.
+        # Without any key none is needed, unless other machines reach the gateway.
         if is_loopback_host(settings.gateway.host):
             return Accounts({}, optional=True)
         spend = LogSpend(log_path(settings, environment) if settings.log.enabled else None, settings.budgets.charged)
@@ -173,7 +173,7 @@ def _worker_name() -> str:
 
 
 def _check_budgets(settings: Settings, accounts: Accounts) -> None:
-    """Raise ConfigError for a budget without a log: nobody would know what was spent."""
+    """Raise ConfigError for a budget without a log: the spending would be unknown."""
     if settings.log.enabled:
         return
     for account in accounts.known:

@@ -106,7 +106,7 @@ class RedisLeaseStore:
     def claim(
         self, account: str, rows: Sequence[Lease], wants: Sequence[LeaseRequest], now: float
     ) -> LeaseGrant | Shortage:
-        """Store `rows`, and lease what is wanted: all of it, or nothing where one limit has too little left."""
+        """Store `rows`, and lease the wanted amounts: all, or none if one limit has too little left."""
         with self._asking():
             self._live(rows, (), now)
             for _ in range(_MOST_TRIES):
@@ -131,7 +131,7 @@ class RedisLeaseStore:
         return living
 
     def used(self, account: str, now: float) -> LeasedUsage:
-        """Return what is used and leased of the limits of one key by all processes."""
+        """Return the usage and the leases of the limits of one key by all processes."""
         with self._asking():
             return self._usage(account, self._read(account, now), now, money=True)
 

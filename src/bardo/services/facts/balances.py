@@ -21,7 +21,7 @@ class Balances:
         self._known: dict[str, dict[str, tuple[float, int]]] = {}
 
     def note(self, provider: str, row: ProviderRow, headers: Mapping[str, str], now: float) -> None:
-        """Keep what the headers of a reply say; what is no number says nothing."""
+        """Store the balances in the headers of a reply; a value that is no number is ignored."""
         for name, header in row.balance_headers.items():
             amount = _amount(headers.get(header, ""))
             if amount is None:

@@ -228,7 +228,7 @@ class PromptTracker:
         self._warned: set[tuple[str, str]] = set()
 
     def note(self, request: Request, user: str) -> Request:
-        """Return the request, with what is lost where its prompts begin anew each time."""
+        """Return the request, with a degradation if its prompts begin anew each time."""
         head = self._heads.note(user, request)
         if head is None:
             return request

@@ -202,7 +202,7 @@ class CallRouting:
         By `request_id` a learned choice can be made again; `workload` is whose calls it is compared with. `discounts` are by how much less
         the call costs where its conversation is cached, in USD per million tokens, by provider and model.
 
-        Raises Unsupported and Unavailable where there is nobody.
+        Raises Unsupported and Unavailable if there is no target.
         """
         candidates: Candidates = await self.index() if targets is None else self.named(targets)
         providers = {provider.id: provider for provider in self._directory.providers}

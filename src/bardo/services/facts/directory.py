@@ -87,7 +87,7 @@ ANSWER_SECONDS = 1.5
 LISTING_SECONDS = 2.5
 """How long a command that lists models waits for the providers' lists."""
 PLACING_SECONDS = 6.0
-"""How long a call whose model nobody is known to serve waits for the providers' lists."""
+"""How long a call for a model without a known provider waits for the providers' lists."""
 _LOCAL = "local"
 _KEPT_SECONDS = 300.0
 _MOST_REASONS = 5
@@ -100,7 +100,7 @@ T = TypeVar("T")
 
 
 class Placement(msgspec.Struct, frozen=True):
-    """Who may serve what a name stands for, best first; and which of its models nobody serves: as errors, and as they are reported.
+    """The targets of a name, best first, and those of its models that no provider serves: as errors, and as they are reported.
 
     `route` is how they were found for a request that says what it needs, None for one that names a model. `meant` is the name that the
     one asked for is another name of, empty where it is none.
@@ -203,7 +203,7 @@ class ProviderDirectory:
         return list((await self.placement(model)).targets)
 
     async def placement(self, *models: str, asks: bool = True) -> Placement:
-        """Return who may serve some models, or those that they are aliases of, best first. Raises UnknownModel where nobody does.
+        """Return who may serve some models, or those that they are aliases of, best first. Raises UnknownModel if no provider does.
 
         Without `asks` no provider is asked for its list.
         """
@@ -232,7 +232,7 @@ class ProviderDirectory:
         return tuple(dict.fromkeys(name for meaning in every for name in (meaning.model, *meaning.fallbacks)))
 
     def _may_be_listed_elsewhere(self, name: str) -> bool:
-        """Whether a name that begins with a provider may be of another's list that nobody asked for: `openai/gpt-oss-120b` is Groq's."""
+        """Whether a name that begins with a provider may be of another's list that was not asked for: `openai/gpt-oss-120b` is Groq's."""
         named = provider_before(name, self._providers)
         if named is None or any(provider.lists(name) for provider in self._providers):
             return False
@@ -300,7 +300,7 @@ class ProviderDirectory:
         return any(may_serve(provider, name) for provider in self._providers)
 
     async def listed_meaning_of(self, model: str) -> ResolvedModel:
-        """Return what a name stands for; where that depends on who lists it, providers that nobody has asked for their lists are asked."""
+        """Return what a name stands for; if that depends on who lists it, providers that were not asked yet are asked for their lists."""
         meaning = self.meaning_of(model)
         if meaning.by_lists and any(map(self._due, self._providers)):
             await self.discover(seconds=PLACING_SECONDS)
@@ -342,7 +342,7 @@ class ProviderDirectory:
         )
 
     async def suggest(self, problem: BardoError, model: str) -> None:
-        """Add the names that are near to a provider's refusal of a model. A provider whose models nobody has asked for is asked then."""
+        """Add the names that are near to a provider's refusal of a model. A provider that was not asked for its models yet is asked."""
         if not isinstance(problem, UpstreamRefused) or problem.hint or not is_about_model(problem):
             return
         await self.discover()

@@ -306,7 +306,7 @@ class AsyncEventStream:
         return dropped
 
     def close(self) -> None:
-        """Take no more events. What is held can still be read."""
+        """Take no more events. Waiting events can still be read."""
         self._closed = True
         self._bus.remove(self)
         self._came.set()
@@ -401,7 +401,7 @@ class EventFeed:
             reader.set()
 
     def close(self) -> None:
-        """End what is read."""
+        """End the events."""
         self._closed = True
         self._stop()
         for reader in self._readers:
@@ -495,7 +495,7 @@ _EVERY_SECONDS = 0.5
 
 
 class ProgressReporter:
-    """What is told of one reply: each change of its phase, and its tokens from time to time."""
+    """Reports on one reply: each change of its phase, and its tokens from time to time."""
 
     def __init__(self, subsystem: str) -> None:
         self._subsystem = subsystem
@@ -506,7 +506,7 @@ class ProgressReporter:
         self._answer = TokenEstimate()
 
     def after(self, events: Iterable[Event], now: float) -> CallProgress | None:
-        """Take further events of the reply at time `now`. Returns what is due to be told."""
+        """Take further events of the reply at time `now`. Returns the reports that are due."""
         for event in events:
             self._take(event)
         state = (self._phase, self._reasoning.tokens, self._answer.tokens)
@@ -558,7 +558,7 @@ class ProgressPublisher:
         self._reporter = ProgressReporter(subsystem)
 
     def publish(self, events: Sequence[Event]) -> None:
-        """Tell those who listen what is due after further events of the reply."""
+        """Send listeners the reports that are due after further events of the reply."""
         told = self._reporter.after(events, self._watch())
         if told is not None:
             self._bus.publish(self._request_id, (told,), self._key_id)

@@ -32,7 +32,7 @@ _OF_THE_LOGIN = frozenset({"rate_limited", "key_refused"})
 
 
 class HealthKeeper:
-    """Notes how attempts end, and says whom to ask. `store` keeps what is known, and `events` is told of changes."""
+    """Records how attempts end, and chooses whom to ask. `store` holds the health, and `events` is told of changes."""
 
     def __init__(self, store: HealthStore | None = None, events: EventBus | None = None) -> None:
         self.store: HealthStore = store if store is not None else MemoryHealth()
@@ -220,7 +220,7 @@ class HealthKeeper:
         _log.warning("%s refuses %s (%s)", provider, name, outcome.status, extra={"provider": provider})
 
     def _reasons(self, provider: str, model: str, now: float) -> set[str]:
-        """Return what is logged once: that a target went down."""
+        """Return the reasons to log once: that a target went down."""
         reasons: set[str] = set()
         for name in {model, ""}:
             circuit = self.store.circuit(provider, name, now)
@@ -313,7 +313,7 @@ class AttemptWatch:
         self._note(outcome, now)
 
     def left(self) -> None:
-        """Note that nobody waits any longer: an answer that had begun was one."""
+        """Note that the client left: an answer that had begun counts as one."""
         if self._noted:
             return
         if self._first is not None:

@@ -1,4 +1,4 @@
-"""What is known of the health of each provider, its keys and its models, as the gateway shows it."""
+"""The health of each provider, its keys and its models, as the gateway shows it."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class HealthReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CacheReporter(Protocol):
-    """Says what is expected to be cached at the servers of a provider."""
+    """Reports the tokens expected to be cached at the servers of a provider."""
 
     def report(self, place_name: str, provider: str) -> tuple[CacheHealth, ...]: ...
 

@@ -205,7 +205,7 @@ class RedisExchange:
     def _add(self, pipeline: Any, data: bytes) -> None:
         fields = {"from": self._own, "data": data}
         pipeline.xadd(self._prefix + "messages", fields, maxlen=MOST_MESSAGES, approximate=True)
-        # The server forgets what nobody adds to any longer.
+        # The server forgets a list without further additions.
         pipeline.pexpire(self._prefix + "messages", self._past_ms + 60_000)
 
     def _read_on(self, entries: list[Any]) -> list[Any]:
@@ -338,7 +338,7 @@ class HealthSharing:
                 self._keeper.tell_of_others(change.provider, change.model, now, is_down=change.is_down)
 
     def _tell_of_unreadable(self) -> None:
-        """Say once that another gateway sends what is not understood: it may be of another version."""
+        """Warn once that another gateway sends messages that cannot be read: it may be of another version."""
         if not self._told_of_unreadable:
             self._told_of_unreadable = True
             _log.warning("another gateway tells of health in a form that this version of bardo cannot read")
@@ -368,7 +368,7 @@ def open_sharing(
 
 
 def _opening(where: str, past_seconds: float) -> Callable[[], Exchange]:
-    """Return what opens the exchange at a place; what is needed for that server is loaded at once, so that its absence is known."""
+    """Return the opener of the exchange at a place. The server's library is loaded at once, so that its absence is known."""
     if not where.startswith(REDIS):
         return lambda: FileExchange(where, past_seconds=past_seconds, timeout=_ANSWER_SECONDS)
     exchange = RedisExchange(where, space="health", past_seconds=past_seconds, timeout=_ANSWER_SECONDS)

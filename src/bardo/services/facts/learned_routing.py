@@ -307,7 +307,7 @@ def success_of(row: LogRow, asked: str) -> float | None:
     """Return how the model that was asked first did, 1 or 0, or None if the call says nothing of it.
 
     A refusal, a cut answer, one that fits no schema and a call of a tool that cannot be read are failures; so is another model's answer,
-    because the first one gave none. A call that its client left, or that nobody can answer, says nothing.
+    because the first one gave none. A call that its client left, or that no model can answer, says nothing.
     """
     if row.outcome == "cancelled":
         return None

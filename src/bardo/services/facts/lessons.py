@@ -32,7 +32,7 @@ _MOST_AT_ONE_PLACE = 256
 
 
 class KnownLesson(msgspec.Struct, frozen=True, kw_only=True):
-    """A lesson that holds. `id` names it, `kind` and `what` say what is left out or changed, `shape` for which requests of `caller`.
+    """A lesson that holds. `id` names it, `kind` and `what` name the field left out or changed, `shape` its requests of `caller`.
 
     `since` and `until` are Unix time. `proofs` is how often it was proved, `words` are the provider's.
     """

@@ -1,6 +1,6 @@
 """The facts of models while the program runs: an operator's rows, the answers of servers, and the lessons of replies and refusals.
 
-They are read from memory, once for each call: planning waits for nobody. Searches of the day and warnings to the operator are kept beside
+They are read from memory, once for each call: planning does not wait. Searches of the day and warnings to the operator are kept beside
 them, by process.
 """
 
@@ -99,7 +99,7 @@ _log = logging.getLogger("bardo.control")
 
 
 class ModelWarnings:
-    """Warns of what is asked.
+    """Warns of the models that are asked.
 
     Once for each model in use: nothing is known of its thinking, or it shuts down.
     """
@@ -177,7 +177,7 @@ class _CallersView(NamedTuple):
 
     @property
     def name(self) -> Hashable:
-        """The same for callers who were taught the same: what is planned for one of them holds for the others."""
+        """The same for callers who were taught the same: a plan for one of them holds for the others."""
         told = [(place_name(note.target), what_of(note), msgspec.json.encode(_said_by(note))) for note in self.lessons]
         return (*told, self.starts)
 
@@ -197,8 +197,8 @@ class _PlanKnowledge(NamedTuple):
 class ModelFacts:
     """The facts of models that lie over the catalog. `rows` are the operator's, `settings` what planning draws on beside the facts.
 
-    What calls taught holds for the caller whose calls they were: callers are apart. `introspector` asks servers, or None if nobody is
-    asked; `listings` are the providers' lists that were kept. `clock` gives Unix time.
+    What calls taught holds for the caller whose calls they were: callers are apart. `introspector` asks servers, or None if none is asked;
+    `listings` are the providers' lists that were kept. `clock` gives Unix time.
     """
 
     def __init__(
@@ -227,12 +227,12 @@ class ModelFacts:
     def knowledge(self, targets: Sequence[Target], tenant: str = "", request: Request | None = None) -> Knowledge:
         """Return what the plans of one call of a tenant to `targets` are made from: the same value as long as nothing new is known.
 
-        `request` is what is asked, where lessons of earlier calls of the tenant are to be heeded.
+        `request` is given if lessons of earlier calls of the tenant are to be heeded.
         """
         lists = 0 if self._listings is None else self._listings.revision
         version = lists, int(self._clock() // 86_400)
         view = self._view(targets, tenant, request) if self._starts or self.lessons.kept else _NOTHING
-        # What is kept holds the targets, so that no other ones have their ids.
+        # The entry holds the targets, so that no other ones have their ids.
         taught = None if view is _NOTHING else view.name
         place = tuple(map(id, targets)), "" if self._settings.caching is None else tenant, taught
         entry = self._known.get(place)

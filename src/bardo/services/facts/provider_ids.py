@@ -409,7 +409,7 @@ def open_provider_ids(settings: Settings, environment: Mapping[str, str] | None 
         state = state_path(settings, environment)
         where = str(state.with_name("provider_ids.db")) if isinstance(state, Path) else state
 
-    # Where what is unknown may be used, a file made anew would let everybody use what others have: its damage is left to the operator.
+    # If unknown ids may be used, a new file would let everybody use the ids of others: its damage is left to the operator.
     renewable = None
     if is_file_name(where) and own.unknown == "refuse":
         renewable = RenewableFile(named_path(where), name="whose the ids of providers are", area="keys")

@@ -1,4 +1,4 @@
-"""The ledger of payments: what is held back, what left, and what is known of it. Every change is on disk before it is acted upon.
+"""The ledger of payments: the amounts held back, those sent, and their state. Every change is on disk before it is acted upon.
 
 Loads SQLAlchemy: import it where a ledger is opened, and nowhere above. Its functions block; the event loop calls them in threads.
 """
@@ -48,7 +48,7 @@ payments = Table(
     metadata,
     Column("row_number", _row_number, primary_key=True, autoincrement=True),
     Column("payment_id", Text, nullable=False, unique=True),
-    # What was asked of whom, as a keyed digest: nobody reads a prompt out of a ledger.
+    # What was asked of whom, as a keyed digest: a ledger reveals no prompt.
     Column("purchase", Text, nullable=False),
     Column("ordinal", Integer, nullable=False),
     Column("request_id", Text, nullable=False),
@@ -150,7 +150,7 @@ class Ledger:
         """Hold the amount of one more payment back, and return its entry and True; or the open entry of the same purchase, and False.
 
         A purchase has one payment at a time: the next may be made once the one before is settled or released, or was answered. `make` gets
-        its ordinal. `refusal` says what is over a cap, given what was spent, in the transaction that holds back: calls that run side by
+        its ordinal. `refusal` says which cap is exceeded, given the spending, in the transaction that holds back: calls that run side by
         side cannot both have the last cent. Raises CapReached.
         """
         with self._using(), self._engine.begin() as connection:
@@ -183,7 +183,7 @@ class Ledger:
     ) -> LedgerEntry | None:
         """Bring a payment to a state, if it is in one `among` those given, and return its entry, or None if it is not.
 
-        A transaction and a note that are empty leave what is there.
+        An empty transaction or note leaves the old one.
         """
         changed: dict[str, Any] = {"state": state, "changed_at": now, "proof": proof}
         changed |= {"transaction_hash": transaction_hash} if transaction_hash else {}

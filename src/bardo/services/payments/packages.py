@@ -31,7 +31,7 @@ def load(module: str) -> Any:
 
 @contextmanager
 def recursion_limit_kept() -> Iterator[None]:
-    """Let nobody change the recursion limit meanwhile."""
+    """Keep the recursion limit as it is meanwhile."""
     given = sys.setrecursionlimit
     sys.setrecursionlimit = lambda limit, /: None
     try:

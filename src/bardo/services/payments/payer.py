@@ -1,4 +1,4 @@
-"""Pay for calls: one payment for what is asked, on disk before its signature leaves, and never a second one while the first is open.
+"""Pay for calls: one payment for each purchase, on disk before its signature leaves, and never a second one while the first is open.
 
 The ways to pay of one call are tried in order, and none is paid for twice.
 """
@@ -71,9 +71,9 @@ class Wallet(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PaymentOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be paid for: a call as it was sent, for whom, and what it was expected to cost at most.
+    """A call to pay for: as it was sent, for whom, and its highest expected cost.
 
-    `note` is told of the payment, and of what of it nobody may quote, before its signature leaves, and again when more is known.
+    `note` gets the payment, and the secrets in it, before its signature leaves, and again when more is known.
     """
 
     call: Call
@@ -126,7 +126,7 @@ class Payments:
             entry = await self._reserve(order, quote, held)
             headers = await _ended(asyncio.to_thread(self._sign, challenge, quote, entry))
         except BaseException as problem:
-            # Its signature, where there is one, was sent to nobody.
+            # Its signature, if there is one, was not sent.
             for payment in held:
                 await self._noted(payment, "released", among=("reserved", "delivered"), note="not sent")
             if isinstance(problem, DatabaseProblem):
@@ -139,7 +139,7 @@ class Payments:
         return answered, entry
 
     def purchase_of(self, call: Call) -> str:
-        """Return the digest of what is asked of whom, which only this wallet can make."""
+        """Return the digest of a request and its provider, which only this wallet can make."""
         parts = (call.provider.encode(), call.method.encode(), call.url.encode(), call.body)
         return self.wallet.signer.digest(b"purchase", *parts).hex()
 
@@ -349,7 +349,7 @@ class Payments:
 
 
 async def _ended(work: Coroutine[Any, Any, Result]) -> Result:
-    """Return what `work` in a thread gives. A call that is cancelled meanwhile ends behind it: nobody can take it back."""
+    """Return what `work` in a thread gives. A call that is cancelled meanwhile ends behind it: it cannot be taken back."""
     running = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(running)
@@ -394,8 +394,8 @@ class PaidCallContext(Protocol):
 class CallPayments:
     """The payments of one call. `expect` says before each attempt what it may cost.
 
-    `made` are its payments, oldest first, and `secrets` what of them nobody may quote. `refused` says why the wallet did not pay where
-    another way was taken.
+    `made` are its payments, oldest first, and `secrets` the parts of them that may not be quoted. `refused` says why the wallet did not pay
+    where another way was taken.
     """
 
     def __init__(self, payments: Payments, request_id: str, tenant: str) -> None:
@@ -411,7 +411,7 @@ class CallPayments:
         self._taken = 0
 
     def order(self, context: PaidCallContext, provider: Provider) -> tuple[Method, ...]:
-        """Return the ways in which a call to a provider is paid for, in order; none where it is sent as ever."""
+        """Return the ways in which a call to a provider is paid for, in order, or none if it is sent without payment."""
         row = provider.row
         if "x402" not in row.payment:
             return ()
@@ -558,7 +558,7 @@ class CallPayments:
 
 
 def quotable(headers: dict[str, str]) -> tuple[str, ...]:
-    """Return what a provider could quote of the header that pays, and nobody may see: all of it, and the signature in it."""
+    """Return the secrets of the header that pays, which a provider could quote: all of it, and the signature in it."""
     values = tuple(value for name, value in headers.items() if name in PAYING_HEADERS)
     payloads = [msgspec.json.decode(base64.b64decode(value)) for value in values]
     return (*values, *(payload["payload"]["signature"][2:] for payload in payloads))

@@ -1,4 +1,4 @@
-"""Settle in the ledger what is not known yet, by what the networks say of each payment."""
+"""Settle the open payments of the ledger by the state that the networks report for each."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ class Signer:
         return mac.digest()
 
     def nonce_of(self, payment_id: str) -> str:
-        """Return the nonce of a payment. It tells nobody what was asked, although it stands on a public network."""
+        """Return the nonce of a payment. It does not reveal the request, although it stands on a public network."""
         return f"0x{self.digest(b'nonce', payment_id.encode()).hex()}"
 
     def header(self, challenge: Challenge, quote: Quote, wanted: Authorization, identifier: str) -> dict[str, str]:

@@ -156,7 +156,7 @@ class Affinity:
         ]
 
     def _state(self, target: TargetFacts, found: ExpectedTokens, now: float) -> ServerState:
-        """Return the facts about one target. Of a provider with one address nobody asks how busy it is."""
+        """Return the facts about one target. For a provider with one address its load does not matter."""
         if not target.address:
             return ServerState(warm_tokens=found.tokens, session_tokens=found.session, ready=not target.down)
         place = _target_name(target)
@@ -213,7 +213,7 @@ class Affinity:
     ) -> dict[tuple[str, str], float]:
         """Return by how much less a call of a session costs where its prompt is cached, in USD per million tokens, by provider and model.
 
-        What is saved in this call is spread over the calls that are expected; see `bardo.services.facts.call_routing.WarmCandidates`.
+        The saving of this call is spread over the expected calls; see `bardo.services.facts.call_routing.WarmCandidates`.
         """
         places = self.warm.places(session) if session else {}
         if not places:
@@ -264,7 +264,7 @@ def _target_name(target: TargetFacts) -> Place:
 def open_affinity(
     host: LayerHost, effects: Effects, settings: AffinitySettings, shared: SharedSessions | None = None
 ) -> Affinity:
-    """Begin to keep what is sent where, and perform the effects of the layer."""
+    """Begin to record which prompts are sent where, and perform the effects of the layer."""
     made = Affinity(
         host.health, host.clock, half_life=settings.half_life_seconds, turns_ahead=settings.turns_ahead, shared=shared
     )

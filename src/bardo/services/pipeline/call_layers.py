@@ -52,7 +52,7 @@ class LayerPlan(msgspec.Struct, frozen=True):
     after: tuple[Layer, ...] = ()
     reads_session: bool = False
     masking: frozenset[str] = frozenset()
-    """The names of the layers that mask what is said."""
+    """The names of the layers that mask texts."""
     names: tuple[str, ...] = ()
 
     def of_every_operation(self) -> LayerPlan:
@@ -195,7 +195,7 @@ class CallLayers:
 
     @property
     def masks(self) -> bool:
-        """Whether a layer masks what is said, so that nothing else of it is kept."""
+        """Whether a layer masks texts, so that only the masked ones are stored."""
         return bool(self.plan.masking)
 
     def as_sent(self, request: Request) -> Request:
@@ -309,7 +309,7 @@ def _answers_calls(kind: type) -> bool:
 
 
 def skipped(layer: str, problem: BaseException) -> Degradation:
-    """Note that a layer failed and was passed over, and return what is lost. Neither holds what the request says."""
+    """Note that a layer failed and was passed over, and return the degradation. Neither holds texts of the request."""
     _warn(layer, problem)
     return Degradation(
         f"pipeline.{layer}", why=f"the layer failed ({type(problem).__name__}), and the call goes on without it"

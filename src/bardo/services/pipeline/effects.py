@@ -28,7 +28,7 @@ E = TypeVar("E", bound=Effect)
 
 
 class EndedCall(Protocol):
-    """What is known of a call at its end: the target that answered, and the label of its key, or None if nobody did."""
+    """The end of a call: the target that answered, and the label of its key, or None if none did."""
 
     answered: tuple[Target, str] | None
 

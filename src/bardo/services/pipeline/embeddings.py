@@ -64,7 +64,7 @@ class ProviderEmbeddings:
                 return await self._by_provider([shortened(text) for text in effect.texts])
         except (BardoError, TimeoutError, ValueError) as problem:
             if not isinstance(problem, CallerError):
-                # What is wrong with these texts alone is no reason to spare the provider.
+                # A fault of these texts alone is no reason to spare the provider.
                 self._rests_until = self._host.watch() + REST_SECONDS
             why = "it took too long" if isinstance(problem, TimeoutError) else type(problem).__name__
             _log.warning("%s makes no vectors (%s): they are made on this machine for a while", self._model, why)

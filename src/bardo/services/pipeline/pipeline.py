@@ -193,7 +193,7 @@ class LayerChoice:
         if ANY in allowed:
             return
         if asked is not None and asked not in (OFF, configured, *allowed):
-            # A name that nobody knows is told as such, whoever asks.
+            # An unknown name is reported as such to every caller.
             self._layers_of(asked)
             raise _not_allowed(f"the pipeline {asked!r}", sorted(allowed - {OFF}), "bardo.pipeline")
         profiles = [name for name in (configured, *allowed) if name]

@@ -1,7 +1,7 @@
 """What layers keep for sessions: bounded in number and size, and forgotten when a session is over.
 
 It is kept in this process, and where the reasoning of earlier replies is kept if that outlives a process: the next call of a conversation
-may come to another worker, or to this gateway after a restart. Then what is there goes before what this process remembers.
+may come to another worker, or to this gateway after a restart. Then the stored state goes before the one in this process.
 """
 
 from __future__ import annotations

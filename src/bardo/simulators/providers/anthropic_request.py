@@ -81,7 +81,7 @@ _LEAST_TRIGGER: Final = 50_000
 
 
 def check(incoming: Incoming) -> None:
-    """Refuse edits that nobody knows, that lack their beta, or that would begin too early, and blocks of compaction without a beta."""
+    """Refuse edits that are unknown, that lack their beta, or that would begin too early, and blocks of compaction without a beta."""
     betas = {beta.strip() for beta in incoming.headers.get("anthropic-beta", "").split(",")}
     for index, edit in enumerate(rows(at(incoming.fields, "context_management.edits"))):
         where, kind = f"context_management.edits.{index}", text(edit.get("type"))

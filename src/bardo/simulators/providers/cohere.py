@@ -245,7 +245,7 @@ def _citations(exchange: Exchange) -> Iterator[Fields]:
 
 
 def _usage(exchange: Exchange) -> Fields:
-    """What is billed leaves out what Cohere puts into the prompt itself, most of which is in its cache."""
+    """Billed tokens leave out the text that Cohere puts into the prompt itself, most of which is in its cache."""
     usage = exchange.usage
     billed: Fields = {
         "input_tokens": usage.input_tokens - usage.cached_input_tokens,

@@ -256,7 +256,7 @@ def _call_id(exchange: Exchange, index: int, call: ToolCall) -> str:
 
 
 def _final_fields(exchange: Exchange) -> Fields:
-    """Return what is known once the interaction is over."""
+    """Return the fields that are known once the interaction is over."""
     moment = datetime.fromtimestamp(exchange.created, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return {
         "status": _STATUS[exchange.turn.ending],
@@ -326,7 +326,7 @@ def _events(exchange: Exchange) -> Iterator[Fields]:
 
 
 def _step_deltas(exchange: Exchange) -> Iterator[tuple[Fields, list[Fields]]]:
-    """Yield each step as it begins, and what is added to it."""
+    """Yield each step as it begins, and its deltas."""
     if exchange.turn.reasons:
         # A part of a summary is never cut: each delta is a part.
         shown: list[Fields] = [{"content": part, "type": "thought_summary"} for part in _summary(exchange)]

@@ -95,7 +95,7 @@ _COUNTED = (
 
 
 def counted(incoming: Incoming, memory: Mapping[str, RememberedReply]) -> Reply:
-    """Count the tokens of a request that nobody answers. Raises Refusal, for fields too that have no tokens."""
+    """Count the tokens of a request without answering it. Raises Refusal, for fields too that have no tokens."""
     unknown = [name for name in incoming.fields if name not in _COUNTED]
     if unknown:
         raise Refusal("unknown_field", f"Unknown parameter: '{unknown[0]}'.", parameter=unknown[0])
@@ -252,7 +252,7 @@ def check_reasoning(items: Sequence[Fields], model: str) -> None:
 
 
 def check_one(held: str, model: str) -> None:
-    """Refuse a ciphertext that another model wrote, or nobody."""
+    """Refuse a ciphertext that another model wrote, or none."""
     opens = held.startswith(_OPENING)
     bound = marks.verify(_SIGNER, marks.decode_base64(held.removeprefix(_OPENING))) if opens else None
     if bound is None or bound.get("model") != model:

@@ -226,7 +226,7 @@ class OpenRouter(Chat):
             yield from self._call_deltas(exchange, index, call)
 
     def _reasoning_deltas(self, exchange: Exchange) -> Iterator[Fields]:
-        """Stream the text in fragments of one detail; what is opaque comes whole, after it."""
+        """Stream the text in fragments of one detail; opaque data comes whole, after it."""
         for detail in _details(exchange):
             field = {"reasoning.text": "text", "reasoning.summary": "summary"}.get(str(detail["type"]), "")
             for piece in exchange.pieces(str(detail.get(field, ""))):

@@ -406,7 +406,7 @@ _PARAMETERS: Fields = {
 
 
 class Venice(Chat):
-    """api.venice.ai/api/v1. `balances` are what is left of the account, as the headers of each reply say it."""
+    """api.venice.ai/api/v1. `balances` are the rest of the account, as in the headers of each reply."""
 
     balances: Mapping[str, str] = MappingProxyType({"diem": "12.5", "usd": "3.25"})
     name = "venice"

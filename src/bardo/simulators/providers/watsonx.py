@@ -187,7 +187,7 @@ def _generated_text(exchange: Exchange) -> str:
 
 
 def _chunks(exchange: Exchange) -> Iterator[Fields]:
-    """The prompt is counted in the first chunk only, and what is generated grows up to the last."""
+    """The prompt is counted in the first chunk only, and the count of generated tokens grows up to the last."""
     usage = exchange.usage
     yield _chunk(exchange, "", 0, usage.input_tokens, _UNFINISHED, first=True)
     pieces = [*exchange.pieces(_generated_text(exchange))]

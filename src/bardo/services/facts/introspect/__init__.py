@@ -1,6 +1,6 @@
 """Live introspection: what servers themselves say of their models' thinking (layer L1), asked before the first call of each, and kept.
 
-A later call waits for nobody, unless the server may be another one: after a connection that failed, and now and then at servers of weights,
+A later call does not wait, unless the server may be another one: after a connection that failed, and now and then at servers of weights,
 which are started anew with other models. A server that could not tell is asked once more after it has
 answered a call (a router loads a model for the first one), and else after a rest.
 
@@ -110,7 +110,7 @@ class Introspector:
         self._revisions: dict[str, int] = {}
 
     def facts(self, provider: Provider, model: str) -> LiveFacts | None:
-        """Return what is known now, and begin to ask where nothing is: the call at hand goes on without."""
+        """Return the facts known now, and begin to ask if there are none: the call at hand goes on without."""
         adapter = self._adapter(provider)
         if adapter is None:
             return None
@@ -125,7 +125,7 @@ class Introspector:
         return self._adapter(provider) is not None
 
     def known(self, provider: Provider, model: str) -> LiveFacts | None:
-        """Return what is known now; a server that must be asked for each model is not asked."""
+        """Return the facts known now; a server that must be asked for each model is not asked."""
         adapter = self._adapter(provider)
         if adapter is None or not adapter.per_model:
             return self.facts(provider, model)
@@ -142,7 +142,7 @@ class Introspector:
         return _facts_or_problem(asked, asked.facts.get(model))
 
     def revision(self, provider: Provider) -> int:
-        """Return how often a provider's server has said something: what is made from it holds as long as this is the same."""
+        """Return how often a provider's server has said something: values made from its answers hold as long as this is the same."""
         return sum([self._revisions.get(url, 0) for url in provider.base_urls])
 
     async def ask_before(self, targets: Sequence[Target]) -> None:
@@ -188,7 +188,7 @@ class Introspector:
         return None if adapter is None else self._asked.get(_key(adapter, target.provider, target.model))
 
     def layers(self, target: Target) -> tuple[Layer, ...]:
-        """Return what is known now as layers of control, from memory: the same values each time, so that they can be compared."""
+        """Return the facts known now as layers of control, from memory: the same values each time, so that they can be compared."""
         return layers_of(self.facts(target.provider, target.model))
 
     async def learn(self, provider: Provider, model: str) -> FactsAnswer:

@@ -65,7 +65,7 @@ class FeatureWords(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     ids: tuple[str, ...] = ()
 
     def read(self, answers: Answers, model: str) -> dict[str, StatedFeatures]:
-        """Return what is said of features, by model."""
+        """Return the stated features, by model."""
         body = answers.get(self.question)
         if not self.list:
             return {model: self._read_features(body)} if isinstance(body, dict) else {}
@@ -140,7 +140,7 @@ class Adapter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     features: tuple[FeatureWords, ...] = ()
 
     def read(self, answers: Mapping[str, Any], model: str) -> dict[str, LiveFacts]:
-        """Return facts by model id, with what is said of features. Raises NotAnAnswer."""
+        """Return facts by model id, with the stated features. Raises NotAnAnswer."""
         facts = READERS[self.name](answers, model)
         features = read_features(self.features, answers, model)
         return {
@@ -169,7 +169,7 @@ def builtin_adapters() -> dict[str, Adapter]:
 
 
 def by_provider(adapters: Iterable[Adapter]) -> dict[str, Adapter]:
-    """Return adapters by provider row. Raises ConfigError for one whose answers nobody reads."""
+    """Return adapters by provider row. Raises ConfigError for one without a reader of its answers."""
     by_name: dict[str, Adapter] = {}
     for adapter in adapters:
         if adapter.name not in READERS:

@@ -22,7 +22,7 @@ FIELDS = Facts.__struct_fields__
 
 
 def layers_of(live: LiveFacts | None, override: Facts | None = None) -> tuple[Layer, ...]:
-    """Return what is to be laid over the catalog, the operator's word first."""
+    """Return the layers over the catalog, the operator's first."""
     layers = [] if override is None else [Layer("operator", override)]
     if live is not None and not live.silent:
         layers.append(Layer("L1", live))
@@ -137,7 +137,7 @@ def merge(
 
 
 def _catalog(known: ResolvedFacts) -> list[Layer]:
-    """Return the lower layers as `know` lays them: the row, or what is assumed where there is none."""
+    """Return the lower layers as `know` lays them: the row, or the assumptions if there is none."""
     row = known.found.row
     if row is None:
         return [Layer("L3", known.endpoint.assumed)]

@@ -1,7 +1,7 @@
 """Models and prices as providers list them, kept as rows: what one listing says, and the facts about them all.
 
 Providers are asked for their lists of models, and what passes the checks is taken over: on demand, and every hour in a gateway that
-runs. One list that cannot be had leaves the others alone, and what is known already goes on to hold.
+runs. One list that cannot be had leaves the others alone, and its last good version still holds.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def layers_of_list(listed: ListedModel | None) -> tuple[Layer, ...]:
 
 
 def features_of(live: LiveFacts | None, listed: ListedModel | None) -> dict[str, bool]:
-    """Return what is said of features: by the server now, or in the list that was kept."""
+    """Return the stated features: by the server now, or in the stored list."""
     features = {} if listed is None else dict(listed.facts.features)
     return features if live is None else {**features, **dict(live.features)}
 
@@ -192,7 +192,7 @@ def _dollars(nanos: int | None) -> Decimal | None:
 SECONDS = 30.0
 """How long one list may take."""
 FIRST_SECONDS = 30.0
-"""How long a gateway serves before it asks for the first time: one that is started for a moment asks nobody."""
+"""How long a gateway serves before it asks for the first time: one that is started for a moment asks no provider."""
 _DEADLINES = Deadlines(connect=5.0, first_byte=15.0, idle=10.0, total=SECONDS)
 _LONGEST_REASON = 500
 _SPREAD = 0.05

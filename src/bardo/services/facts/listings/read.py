@@ -1,6 +1,6 @@
 """Read a provider's list of models, which may be wrong, strange or hostile, and decide how much of it is taken over.
 
-A list that is none, or is too long, is refused whole. A row that names no model is left out, and a price that nobody can mean is unknown.
+A list that is none, or is too long, is refused whole. A row that names no model is left out, and an impossible price is unknown.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _LARGEST_EXPONENT = 20
 
 
 class OddPrice(ValueError):
-    """A price that nobody can mean: no number, below zero, or beyond every known price."""
+    """An impossible price: no number, below zero, or beyond every known price."""
 
 
 def read_listing(source: ListingSource, body: bytes, at: float) -> Listing:
@@ -149,7 +149,7 @@ _FACTS = tuple(name for name in ListedModel().facts.__struct_fields__ if name !=
 
 
 class CheckedListing(msgspec.Struct, frozen=True, kw_only=True):
-    """What is taken over of a new list. `refused` says why nothing is; `held` are the models that keep their price of before."""
+    """The part of a new list that is taken over. `refused` says why none is; `held` are the models that keep their price of before."""
 
     listing: Listing | None = None
     refused: str = ""
@@ -157,7 +157,7 @@ class CheckedListing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """One difference between two lists. A model that is new, or gone, has no `field`; a value that nobody says is None."""
+    """One difference between two lists. A model that is new, or gone, has no `field`; a value that is not stated is None."""
 
     model: str
     field: str = ""
@@ -166,7 +166,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check(new: Listing, old: Listing | None, *, accept: bool = False) -> CheckedListing:
-    """Return what is taken over of `new` where `old` is the last good list, or None if there is none.
+    """Return the part of `new` that is taken over. `old` is the last good list, or None if there is none.
 
     A list that lost more than half of its models, or changed the prices of more than a tenth of them more than tenfold, is not taken over;
     one strange price among many stays as before. An operator may accept both.

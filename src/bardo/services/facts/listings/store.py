@@ -22,7 +22,7 @@ from bardo.services.facts.listings.read import MOST_BYTES
 from bardo.services.facts.listings.rows import FORMAT, Listing, ListingSource
 
 _log = logging.getLogger("bardo.catalog")
-# What is kept of a list is shorter than the list, but for names of fields.
+# The stored form of a list is shorter than the list, but for names of fields.
 _MOST_KEPT_BYTES = 4 * MOST_BYTES
 _DIGEST_LETTERS = 12
 WRONG_CLOCK_SECONDS = 86_400.0

@@ -35,7 +35,7 @@ class _Flight:
 
 
 class Flights:
-    """The calls that lead, by what they ask for. `watch` measures time, and nobody waits longer than `seconds`."""
+    """The calls that lead, by what they ask for. `watch` measures time, and no call waits longer than `seconds`."""
 
     def __init__(self, seconds: float, watch: Callable[[], float]) -> None:
         self._seconds = seconds
@@ -111,7 +111,7 @@ class Flights:
             self.land(key, None)
 
     def _forget(self, now: float) -> None:
-        """Forget the oldest calls for which nobody waits any longer."""
+        """Forget the oldest calls without waiting callers."""
         while self._flights:
             oldest = next(iter(self._flights))
             if self._flights[oldest].until > now:
@@ -218,7 +218,7 @@ class ReplyCache:
         return removed
 
     async def close(self) -> None:
-        """Keep what is on its way, and close the store."""
+        """Store the replies under way, and close the store."""
         if self._keeping:
             await asyncio.wait(self._keeping, timeout=_SECONDS_TO_KEEP)
         await asyncio.to_thread(self.calls.close)

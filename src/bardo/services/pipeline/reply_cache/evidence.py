@@ -64,7 +64,7 @@ class SimilarFigures(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SimilarEvidence:
-    """Counts of one program. `store` writes what is new to the file, and reads what other workers added. Several threads may use it."""
+    """Counts of one program. `store` writes the new counts to the file, and reads those of other workers. Several threads may use it."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
@@ -108,9 +108,9 @@ class SimilarEvidence:
             return figures_of(self._stored + self._new)
 
     def store(self) -> None:
-        """Add what is new to the file, and read what is there. A file that is damaged is set aside, and begun anew.
+        """Add the new counts to the file, and read all of it. A file that is damaged is set aside, and begun anew.
 
-        Raises sqlite3.Error or OSError; what is new is kept for the next time.
+        Raises sqlite3.Error or OSError; the new counts are kept for the next time.
         """
         if self._path is not None:
             RenewableFile(self._path, name="what was learned of similar questions", area="cache").open(

@@ -380,7 +380,7 @@ class SimilarReplies:
         self._store()
 
     async def close(self) -> None:
-        """Wait for what is under way, write what was learned, and end the thread."""
+        """Wait for the work under way, write the counts, and end the thread."""
         if self._under_way:
             await asyncio.wait(self._under_way, timeout=_SECONDS_TO_END)
         await asyncio.to_thread(self._write)

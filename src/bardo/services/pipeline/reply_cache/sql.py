@@ -47,7 +47,7 @@ _Number = BigInteger().with_variant(Integer(), "sqlite")
 entries = Table(
     "reply_cache_entries",
     metadata,
-    # In the order in which they came; a number is never used again, so that others can ask for what is newer than one.
+    # In the order in which they came; a number is never used again, so that others can ask for newer entries.
     Column("number", _Number, primary_key=True, autoincrement=True),
     Column("tenant", Text, nullable=False),
     Column("identity", LargeBinary, nullable=False, unique=True),
