@@ -13,7 +13,7 @@ from bardo.values.request import Request
 from bardo.values.response import Response
 
 LONG_BYTES = 512 * 1024
-"""From this size on work goes to a thread; what is shorter takes less than twenty milliseconds in all, and waits for nobody.
+"""From this size on work goes to a thread; shorter work takes less than twenty milliseconds in all, and does not wait.
 
 Each way to a thread and back costs a tenth of a millisecond, and a request takes eight.
 """

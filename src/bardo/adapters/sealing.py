@@ -1,9 +1,9 @@
-"""Seal texts that a client keeps for the gateway: nobody else can read them, and none that was changed is opened.
+"""Seal texts that a client keeps for the gateway: only the gateway can read them, and a changed one is not opened.
 
 A sealed text is bound to a purpose and to whose it is. The key is the operator's, or one that is made when the first text is sealed and is
 kept beside the state database, so that what was sealed can be opened after a restart.
 
-What is sealed is encrypted with a stream of SHAKE-256 over a key and a nonce that is used once, and then signed with HMAC-SHA-256 under
+A text is encrypted with a stream of SHAKE-256 over a key and a nonce that is used once, and then signed with HMAC-SHA-256 under
 another key: both are the standard library's.
 """
 
@@ -73,7 +73,7 @@ class Sealer:
 
 
 def new_sealer() -> Sealer:
-    """Return a sealer whose texts nobody can open after this process."""
+    """Return a sealer whose texts cannot be opened after this process."""
     return Sealer(lambda: secrets.token_bytes(_KEY_BYTES))
 
 

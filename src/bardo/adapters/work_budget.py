@@ -1,4 +1,4 @@
-"""The processor time that the layers of one long request may take together: what is short takes next to none."""
+"""The processor time that the layers of one long request may take together: a short request takes next to none."""
 
 from __future__ import annotations
 

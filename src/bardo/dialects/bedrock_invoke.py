@@ -11,7 +11,7 @@ they are named anew on their way in and out. Redacted thinking stands in Convers
 Converse has it, so that a conversation can move between the two.
 
 Beside replies there are vectors by InvokeModel (Titan takes one text in words of its own, Cohere's models take what Cohere takes), and for
-clients CountTokens (what is counted is a body of InvokeModel in base64, or a Converse request) and lists of inference profiles.
+clients CountTokens (of a body of InvokeModel in base64, or a Converse request) and lists of inference profiles.
 """
 
 import base64
@@ -325,7 +325,7 @@ def encode_body(request: Request, row: ProviderRow, losses: Losses) -> JsonObjec
 
 
 def encode_control(request: Request, losses: Losses) -> JsonObject:
-    """Return what is written of thinking in the dialect of the model's body."""
+    """Return the fields for thinking in the dialect of the model's body."""
     return payload_dialect(request.model).encode_control(request, losses)
 
 
@@ -449,7 +449,7 @@ class Decoder:
             return self._ours(inner.feed(item))
         out: list[Event] = [ReplyFields(self._payload, added)]
         if value:
-            # What is left stays as it was written, where a strict reader can read it.
+            # The rest stays as it was written, if a strict reader can read it.
             try:
                 raw: JsonObject = {**_decode_raw(item.data or b"")}
             except (msgspec.MsgspecError, UnicodeError, RecursionError):

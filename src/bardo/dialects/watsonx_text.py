@@ -146,7 +146,7 @@ _decode = msgspec.json.Decoder(Reply).decode
 
 
 def _strictly(data: bytes) -> Reply | None:
-    """Return a reply with results that any strict reader can read and that holds nothing but what is known; None for any other."""
+    """Return a reply with results that any strict reader can read and that holds only known fields, or None for any other."""
     if len(data) >= SLICED_BYTES:
         return None
     try:

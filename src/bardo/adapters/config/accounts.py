@@ -76,7 +76,7 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def nanos_of_usd(amount: float | str) -> int:
-    """Return US dollars as nano-dollars. Raises InvalidRequest for what is not an amount."""
+    """Return US dollars as nano-dollars. Raises InvalidRequest if the value is not an amount."""
     try:
         nanos = Decimal(str(amount)) * NANOS
     except InvalidOperation:
@@ -230,7 +230,7 @@ def _check_account(entry: KeyEntry, place: Place) -> None:
 
 
 def digest_of(key: str) -> bytes:
-    """Return what is kept of a key."""
+    """Return the digest that is stored for a key."""
     return hashlib.sha256(key.encode("utf-8", "replace")).digest()
 
 

@@ -33,7 +33,7 @@ class ServerBounds(msgspec.Struct, frozen=True, kw_only=True):
     theirs (AWS 60 s, nginx 60 s), which would otherwise send a request on a connection that is just being closed. A client may take
     nothing of its last reply for as long.
     `max_total_body_bytes` counts the bodies of all requests of the process that have no complete reply yet: the process takes up to five
-    times as much for them, as bytes, as text and as what is sent to providers.
+    times as much for them, as bytes, as text and as requests to providers.
     """
 
     max_connections: int = 10_000
@@ -54,7 +54,7 @@ class ErrorReply(msgspec.Struct, frozen=True, kw_only=True):
     body: bytes
 
 
-# Takes the path and the headers of a request, as far as they are known, and what is wrong with it.
+# Takes the path and the headers of a request, as far as they are known, and the fault in it.
 EncodeError = Callable[[str, Headers, BardoError], ErrorReply]
 
 
@@ -153,7 +153,7 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     `unasked_thinking` shows Anthropic clients also the thinking of other providers that they did not ask for.
     `drain_cancelled` reads the reply of a client that has left to its end, so that its cost is exact: for at most `drain_seconds`, and
     for at most `drain_tokens` more tokens. A provider may have its own `drain_cancelled`.
-    `allow_unauthenticated` lets it listen where other machines reach it although it asks nobody for a key; where there are keys, it
+    `allow_unauthenticated` lets it listen where other machines reach it although it requires no keys; where there are keys, it
     answers also those who come without one. `client_pipelines` are the profiles of layers that any call may name beside the one that it
     gets by the configuration; `*` is all. `panel` serves web pages about calls, costs and providers at `/panel`.
     `websockets` serves Responses by WebSocket too: at most `max_websockets_per_key` at once of one key, each for `websocket_seconds`, and
@@ -224,7 +224,7 @@ def is_loopback_host(host: str) -> bool:
 
 
 def check_bind(gateway: GatewaySettings, *, has_keys: bool) -> None:
-    """Raise ConfigError where other machines would reach a gateway that asks nobody for a key."""
+    """Raise ConfigError if other machines would reach a gateway that requires no keys."""
     if has_keys or gateway.allow_unauthenticated or is_loopback_host(gateway.host):
         return
     message = f"the gateway would listen on {gateway.host}, where other machines reach it, and it asks nobody for a key"
@@ -238,7 +238,7 @@ def check_bind(gateway: GatewaySettings, *, has_keys: bool) -> None:
 class BatchSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which batches the gateway takes, how they are run, and how long they are kept. Sizes are bytes.
 
-    `run_without_api`: items whose model nobody takes in batches are sent one by one, `concurrency` at once, after the calls of clients
+    `run_without_api`: items whose model no batch API takes are sent one by one, `concurrency` at once, after the calls of clients
     who wait. Jobs at providers hold at most `max_job_bytes`, and are asked for after `poll_seconds` and ever less often, up to every
     `max_poll_seconds`. A job that its provider may have taken, but did not confirm, is sent again only where it is not in the provider's
     list after `settling_seconds`. Files and finished batches are kept for `retention_seconds`.

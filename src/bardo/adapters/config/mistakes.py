@@ -73,7 +73,7 @@ TABLES = {
     "otel": "[telemetry]",
     "cors": "allowed_origins below [gateway]",
 }
-"""What is written in the place of a name at the top of the file."""
+"""Replacements for names at the top of the file."""
 
 _KEYS: dict[str, dict[str, str]] = {
     "gateway": {
@@ -134,7 +134,7 @@ _KEYS: dict[str, dict[str, str]] = {
         "max_tokens": "output_limit",
     },
 }
-"""What is written in the place of a key of a table."""
+"""Replacements for keys of a table."""
 
 
 def meant_key(table: str, key: str) -> str:
@@ -379,7 +379,7 @@ class TableRead(msgspec.Struct, Generic[T], frozen=True):
 
 
 class Mistakes:
-    """Reads the tables of one file and collects what is wrong in them. `keys` says under which tables a key may stand."""
+    """Reads the tables of one file and collects their mistakes. `keys` says under which tables a key may stand."""
 
     def __init__(self, text: str, source: str, keys: Mapping[str, Sequence[str]]) -> None:
         self._text = text
@@ -423,7 +423,7 @@ class Mistakes:
         *,
         key_variable: str = "",
     ) -> TableRead[T]:
-        """Return a table as a value. What is wrong is left out, and the rest read again. `key_variable` is as in `explain`."""
+        """Return a table as a value. Wrong parts are left out, and the rest is read again. `key_variable` is as in `explain`."""
         rest, wrong = deepcopy(table), set[str]()
         for _ in range(_MOST):
             try:
@@ -541,13 +541,13 @@ def _texts_at(value: Any, keys: Sequence[str]) -> Iterator[str]:
 
 
 def _path(problem: msgspec.ValidationError) -> list[str]:
-    """Return the keys that lead to what is wrong, up to a list or a free key."""
+    """Return the keys that lead to the mistake, up to a list or a free key."""
     at = _AT.search(str(problem))
     return [part for part in (at[1] if at else "").partition("[")[0].split(".") if part]
 
 
 def _left_out(table: Any, problem: msgspec.ValidationError) -> bool:
-    """Take out what is wrong; False where it cannot be, as with a key that is missing."""
+    """Remove the wrong part, and return False if it cannot be removed, as with a missing key."""
     unknown = _UNKNOWN.search(str(problem))
     path = [*_path(problem), *([unknown[1]] if unknown else [])]
     if not path or "missing required" in str(problem):

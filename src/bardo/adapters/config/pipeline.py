@@ -41,9 +41,9 @@ OWN_LAYERS = "bardo.layers"
 class AffinitySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A server with `load_bound` times the mean number of calls under way, and at least `free_calls` of them, is passed over.
 
-    A new session counts `balance` of each token that a server was sent lately. `half_life_seconds` is what is assumed of a cache of which
-    nothing was seen yet; what is seen goes before it. Where a call may go to several models, what a cached prompt saves is spread over
-    `turns_ahead` calls that are expected of a session.
+    A new session counts `balance` of each token that a server was sent lately. `half_life_seconds` is the estimate for a cache without
+    observations, which go before it. Where a call may go to several models, what a cached prompt saves is spread over `turns_ahead` calls
+    that are expected of a session.
     """
 
     load_bound: Annotated[float, msgspec.Meta(ge=1, le=100)] = 1.5

@@ -45,7 +45,7 @@ _API_PATHS = (
 
 
 class AddressEntry(Protocol):
-    """What is looked at of a `[[providers]]` table."""
+    """The fields read from a `[[providers]]` table."""
 
     @property
     def id(self) -> str: ...
@@ -136,7 +136,7 @@ class ProviderEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 def read_providers(
     rows: Sequence[dict[str, Any]], text: str, source: str, mistakes: Mistakes
 ) -> tuple[ProviderEntry, ...]:
-    """Return the tables of `text`, which is the file's; what is wrong with them is added to `mistakes`."""
+    """Return the tables of `text`, which is the file's; their faults are added to `mistakes`."""
     seen: set[str] = set()
     entries: list[ProviderEntry] = []
     for index, row in enumerate(rows):
@@ -168,7 +168,7 @@ def _variable_for_key(row: Mapping[str, Any]) -> str:
 def _check_entry(
     entry: ProviderEntry, wrong: frozenset[str], place: Place, seen: Collection[str], mistakes: Mistakes
 ) -> None:
-    """Collect what is wrong in a table besides the keys named `wrong`."""
+    """Collect the mistakes of a table besides the keys named `wrong`."""
     lines = mistakes.lines
     for check in (
         partial(_check_id, seen=seen),
@@ -310,7 +310,7 @@ def _address(entry: ProviderEntry, row: ProviderRow, where: Where) -> str:
 
 
 def _filled_address(entry: ProviderEntry, row: ProviderRow, where: Where) -> str:
-    """Return the row's address with what `scope` names. Raises ConfigError for what is missing, or cannot be a part of an address."""
+    """Return the row's address with the values of `scope`. Raises ConfigError for a missing value, or one that cannot be in an address."""
     if not row.address_fields:
         return row.base_url
     address = row.base_url
@@ -401,7 +401,7 @@ def _overridden(row: ProviderRow, entry: ProviderEntry) -> ProviderRow:
         # The row stands in for any server of its dialect: which models this one serves, only its list says.
         changes["models"] = ()
         if row.attribution:
-            # Whether this one takes the block out of the prompt, nobody knows.
+            # It is unknown whether this one takes the block out of the prompt.
             changes["attribution"] = "stable"
     return msgspec.structs.replace(row, **changes) if changes else row
 

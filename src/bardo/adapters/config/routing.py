@@ -35,7 +35,7 @@ class LearnedSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """`[routing.learned]`: how the strategy `learned` explores and forgets.
 
     `regret` is what exploring may lose on average, in success from 0 to 1. `comparison_share` of the calls ask the best single model, by
-    which the report says whether routing pays. Outcomes count half after `half_life_days`. `file` keeps what is learned.
+    which the report says whether routing pays. Outcomes count half after `half_life_days`. `file` stores the learned state.
     """
 
     file: str = ""
@@ -347,7 +347,7 @@ Most = Annotated[int, msgspec.Meta(ge=1, le=50)]
 
 
 class SearchSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The service that searches, or the `model` that is asked to; both empty: nobody searches.
+    """The service that searches, or the `model` that is asked to; both empty: no searches.
 
     `service` is a row of `search_apis.toml`, `base_url` the address of a server of one's own, and `api_key_env` the variable that holds the
     key where it is not the service's usual one. `pages` are kept of a search, `most_searches` are made for one reply. `always`: also where

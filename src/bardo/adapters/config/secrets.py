@@ -32,7 +32,7 @@ class HeaderVariable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class Entry(Protocol):
-    """What is looked at of a `[[providers]]` table."""
+    """The fields read from a `[[providers]]` table."""
 
     @property
     def id(self) -> str: ...
@@ -152,7 +152,7 @@ def _texts(value: Any, name: str) -> Iterator[tuple[str, str]]:
 
 
 def _secrets_in(address: str) -> Iterator[str]:
-    """Yield what is secret of an address, also of one that is not written as it should be: a password may hold any character."""
+    """Yield the secrets of an address, also of a malformed one: a password may hold any character."""
     rest = address.partition("://")[2]
     user, at, _ = rest.rpartition("@")
     password = user.partition(":")[2] if at else ""

@@ -1,4 +1,4 @@
-"""`bardo.toml` and the environment, read and checked: the whole configuration, and what is asked of all of it."""
+"""`bardo.toml` and the environment, read and checked: the whole configuration, and the questions to all of it."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def embedding_folder(settings: Settings) -> str | None:
 class ReasoningSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How models are told to think. `introspect`: servers are asked what they know of their models, once, beside the calls.
 
-    `prompt_words`: a model that has no control of its thinking is told in the system prompt what is asked. `budgets` are the tokens of
+    `prompt_words`: a model that has no control of its thinking is told the request in the system prompt. `budgets` are the tokens of
     each level, the one table between the two. `keep_budgets`: the gateway ends thinking at its budget where the server cannot, and
     `budget_words` are what it lets the model think last then.
     """
@@ -111,9 +111,9 @@ class ReasoningSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 
 class InferenceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How models are asked. `structured_outputs`: for answers in a schema; `caching`: so that prompts are cached;
-    `embeddings`: who makes vectors of texts; `pipeline`: what is done with a request before it is sent. `repair_history`: a history
+    `embeddings`: who makes vectors of texts; `pipeline`: the layers that process a request before it is sent. `repair_history`: a history
     that the provider would refuse (a call without its result, a text of nothing) is mended and
-    reported; if false, it is refused with 400, naming what is broken.
+    reported; if false, it is refused with 400, naming the broken parts.
     """
 
     structured_outputs: StructuredSettings = StructuredSettings()

@@ -1,4 +1,4 @@
-"""`[log]`, `[state]`, `[memory]`, `[replay]`, `[responses]`, `[provider_ids]` and `[refresh]`: what is kept, where, and for how long.
+"""`[log]`, `[state]`, `[memory]`, `[replay]`, `[responses]`, `[provider_ids]` and `[refresh]`: the stored data, its place and its lifetime.
 
 What the place of a store may be is here too: `memory`, a path, or an address.
 """
@@ -87,7 +87,7 @@ class ReplaySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
     `store` is `memory`, the path of an SQLite file, the address of PostgreSQL, Redis or Valkey, or empty for nowhere; `store_env` names the
     variable that holds it, for an address with a password. `bardo serve` with several workers turns `memory` into a file that they share
-    and that is gone when it ends. A store that takes longer than `timeout_seconds` is passed over. `prefix_changed`: what is done with
+    and that is gone when it ends. A store that takes longer than `timeout_seconds` is passed over. `prefix_changed`: the treatment of
     thinking that is bound to a prompt which has changed since.
     """
 
@@ -158,7 +158,7 @@ NO_EMBEDDING = "none"
 
 
 class MemorySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The reasoning memory. It needs the log's content, which is the operator's consent to keep what is said.
+    """The reasoning memory. It needs the log's content, which is the operator's consent to store texts.
 
     `retention_days` is 0 for no end, `retention_days_of` is for single tenants. Beyond `max_episodes` the oldest of those tenants that have
     the most are removed. `embedding` is `pipeline` (that of the layers), `none` (search by words only), or a folder with a model in ONNX.
@@ -172,7 +172,7 @@ class MemorySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 def check_memory(memory: MemorySettings, log: LogSettings, source: str) -> None:
-    """Raise ConfigError where the memory is on and the log does not keep what is said."""
+    """Raise ConfigError if the memory is on and the log does not store content."""
     if not memory.enabled:
         return
     missing = "enabled" if not log.enabled else "content" if not log.content else ""

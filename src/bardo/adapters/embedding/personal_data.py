@@ -38,7 +38,7 @@ class PersonalDataSearch:
         self._known: OrderedDict[bytes, tuple[Span, ...]] = OrderedDict()
 
     async def perform(self, effect: FindPersonalData) -> list[tuple[Span, ...]]:
-        """Return what is in each text. Raises TooMuchWork between long ones where there is no time left for the request."""
+        """Return the personal data in each text. Raises TooMuchWork between long ones where there is no time left for the request."""
         keys = [blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest() for text in effect.texts]
         spans_known = {key: self._known[key] for key in keys if key in self._known}
         new = {key: text for key, text in zip(keys, effect.texts, strict=True) if key not in spans_known}

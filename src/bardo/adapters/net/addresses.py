@@ -182,7 +182,7 @@ def is_loopback(url: str) -> bool:
         return False
 
 
-# What is complete goes out as it is: undoing its escapes would break a signature.
+# A complete URL goes out as it is: undoing its escapes would break a signature.
 _COMPLETE = re.compile(r"[!-~]*")
 _PRINTABLE = "".join(map(chr, range(0x21, 0x7F)))
 _HOST_LINE = re.compile(r"(?:\[[0-9a-fA-F:.]+(?:%[-.\w]+)?\]|[^\s%\[\]<>\\^`{|}:/?#@]+)(?::\d*)?")

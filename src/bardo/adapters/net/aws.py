@@ -57,7 +57,7 @@ class Scope(msgspec.Struct, frozen=True):
 def authorize(
     method: str, url: str, headers: Mapping[str, str], body: bytes, *, environment: Mapping[str, str], now: float
 ) -> dict[str, str]:
-    """Return the headers that prove who pays, to be added to `headers`; what is sent must be exactly what is given here.
+    """Return the headers that prove who pays, to be added to `headers`; the request sent must be exactly the one given here.
 
     `now` is in seconds since 1970. The bearer token goes before the key pair. Raises MissingKey where neither is set.
     """

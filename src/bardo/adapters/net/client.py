@@ -241,10 +241,10 @@ class HttpReply:
                 timer.cancel()
 
 
-# The codings that are registered for HTTP (RFC 9110, section 16.6.1), as far as nobody here unpacks them. Other words, as in
+# The codings that are registered for HTTP (RFC 9110, section 16.6.1), as far as bardo does not unpack them. Other words, as in
 # `Content-Encoding: utf-8`, say nothing about compression.
 _UNREADABLE = frozenset({"compress", "x-compress", "exi", "pack200-gzip", "aes128gcm", "dcb", "dcz"})
-# What is given to an unpacker in one step: what stands behind the end of a stream is copied.
+# The bytes given to an unpacker in one step: those behind the end of a stream are copied.
 _STEP_BYTES = 16 * 1024
 
 
@@ -399,7 +399,7 @@ class HttpTransport:
         self._loop = loop
 
     def _warm(self, address: Address) -> HttpConnection | None:
-        """Return a kept connection on which nothing waits to be read: an end, or bytes nobody asked for.
+        """Return a kept connection on which nothing waits to be read: an end, or unexpected bytes.
 
         The event loop may not have seen them yet, after work that held it up.
         """
@@ -465,7 +465,7 @@ class HttpTransport:
                     server_hostname=stop.host if stop.secure else None,
                 )
             except BaseException:
-                # uvloop has closed it where the deadline came while it was taking it over; the deadline is what is told of then.
+                # uvloop has closed it where the deadline came while it was taking it over; the deadline is reported then.
                 with suppress(OSError):
                     carrier.close()
                 raise

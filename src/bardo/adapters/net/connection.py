@@ -61,7 +61,7 @@ def idle_limit(header: str | None) -> float | None:
     return max(seconds - 1, seconds / 2)
 
 
-# Reading pauses above this much that nobody took yet, which slows the provider down.
+# Reading pauses above this many waiting bytes, which slows the provider down.
 _HIGH_WATER = 128 * 1024
 
 
@@ -120,7 +120,7 @@ class Incoming:
         """When it took the last one, by the loop's clock."""
 
     def wait(self) -> asyncio.Future[None]:
-        """Return what is done once something new is known: the head, more of the body, its end, or a failure."""
+        """Return a future that is done once something new is known: the head, more of the body, its end, or a failure."""
         self._waiter = waiter = self.loop.create_future()
         return waiter
 
@@ -153,7 +153,7 @@ class Incoming:
             self.wake()
 
     def _offered(self, piece: bytes) -> bool:
-        """Offer a piece, unless something is held before it or nobody waits. Return whether it was taken."""
+        """Offer a piece, unless something is held before it or no reader waits. Return whether it was taken."""
         waiter, offer = self._waiter, self.offer
         if waiter is None or offer is None or self._held or waiter.done():
             return False
@@ -188,7 +188,7 @@ class Incoming:
 # What may come without a byte of a body: heads, 1xx replies, trailers and chunk extensions together.
 _OVERHEAD_BYTES = 64 * 1024
 BYTES_A_TURN = 16 * 1024
-"""Bytes of one connection that are read in one turn of the loop: a provider that sends as fast as it can keeps nobody else waiting."""
+"""Bytes of one connection that are read in one turn of the loop: a provider that sends as fast as it can keeps no other waiting."""
 _STATUSES = range(100, 600)
 _VERSIONS = ("1.0", "1.1")
 _SWITCHING_PROTOCOLS = 101
@@ -342,7 +342,7 @@ class HttpConnection(asyncio.Protocol):
         self.last_heard = self.loop.time()
         incoming = self._incoming
         if incoming is None:
-            # Nobody asked for it.
+            # There is no request for it.
             self.abort()
             return
         self._overhead += len(data)
@@ -396,7 +396,7 @@ class HttpConnection(asyncio.Protocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         incoming = self._incoming
-        # Trailers come after the head, and nobody reads them.
+        # Trailers come after the head, and are not read.
         if incoming is not None and not incoming.headed and not self._surplus:
             headers = incoming.headers
             text = value.strip(b" \t").decode("utf-8", "surrogateescape")

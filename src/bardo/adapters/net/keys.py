@@ -135,7 +135,7 @@ class Keyring:
         return secrets
 
     def labels(self, provider: Provider) -> tuple[str, ...]:
-        """Return the variables that hold a provider's keys, of several that take turns; none where it has no more than one.
+        """Return the variables that hold a provider's keys, if several take turns, or none if it has no more than one.
 
         A variable that is not set is warned of once, and the others are used.
         """

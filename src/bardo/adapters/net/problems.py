@@ -105,7 +105,7 @@ def broken_off(call: Call, why: str) -> BrokenStream:
 
 
 def unreadable(call: Call, why: str) -> MalformedReply:
-    """What answers there speaks something else, or packs its replies in a way nobody here can unpack."""
+    """What answers there speaks something else, or packs its replies in a way that bardo cannot unpack."""
     if "content-encoding" in why:
         message = f"{_who(call)} compressed its reply, unasked, in a form that cannot be read"
         return MalformedReply(

@@ -1,1 +1,1 @@
-"""Databases: the log, state that processes share, memory, and what is kept of replies."""
+"""Databases: the log, state that processes share, memory, and the stored parts of replies."""

@@ -149,9 +149,9 @@ class ReplayKeeper:
         fields: Mapping[int, dict[str, Any]] | None = None,
         shown: Response | None = None,
     ) -> None:
-        """Keep what of a reply is needed in the turns to come.
+        """Store the parts of a reply that later turns need.
 
-        `reply` names it: what is kept of it later replaces this. `fields` are those its provider takes back unmodified, by choice. `shown`
+        `reply` names it: a later record of it replaces this one. `fields` are those its provider takes back unmodified, by choice. `shown`
         is the reply as the client got it, where that is not what the provider said.
         """
         if self._calls is None:

@@ -39,7 +39,7 @@ TOKEN_COUNT = CountForm(
 
 
 _MOST_LISTED = 1000
-"""Anthropic's own pages have 20 models where nobody says how many; here the list is whole then, for programs that ask once."""
+"""Anthropic's own pages have 20 models if the client does not say how many; here the list is whole then, for programs that ask once."""
 
 
 def _model(model: ModelInfo) -> JsonObject:

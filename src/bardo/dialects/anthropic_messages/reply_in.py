@@ -91,7 +91,7 @@ _decode = msgspec.json.Decoder(wire.Frame).decode
 
 
 def _strictly(data: bytes) -> wire.Frame | None:
-    """Return a frame that any strict reader can read and that holds nothing but what is known; None for any other."""
+    """Return a frame that any strict reader can read and that holds only known fields, or None for any other."""
     if len(data) >= SLICED_BYTES:
         return None
     try:
@@ -220,7 +220,7 @@ class Decoder(PlainReplyDecoder, RepeatingDecoder):
                 self._whole(frame, frame.content or (), stop, data, out)
 
     def _take_odd(self, item: Frame, data: bytes, out: list[Event]) -> None:
-        """Take a frame that holds more than what is known, or holds it otherwise. What can be read of it is read, in the same order."""
+        """Take a frame with unknown or malformed fields. Its readable fields are read, in the same order."""
         try:
             value = decode_leniently(data, out)
         except (ValueError, RecursionError):
@@ -462,7 +462,7 @@ class Decoder(PlainReplyDecoder, RepeatingDecoder):
         self._fail(MalformedReply(message, provider=self._row.id), out)
 
     def _fail(self, error: ProviderError, out: list[Event]) -> None:
-        """End the reply: what is held of blocks that will not be finished is given, but no call of the provider's tools."""
+        """End the reply: the held parts of unfinished blocks are given, but no call of the provider's tools."""
         for block in self._open.values():
             if block.kind is None and not str(block.value.get("type")).endswith("tool_use"):
                 out.append(UnknownContent(block.number, NAME, _whole_value(block)))
@@ -563,7 +563,7 @@ def _inputs(data: bytes, blocks: Sequence[wire.ReplyBlock | JsonValue]) -> list[
 
 
 def _written(value: JsonValue, raw: msgspec.Raw) -> str:
-    # Some servers write the input as a string of JSON, and bardo wraps what is none.
+    # Some servers write the input as a string of JSON, and bardo wraps other text.
     if value is None or isinstance(value, str):
         return value or ""
     if not isinstance(value, dict) or INVALID_JSON in value or not bytes(raw):

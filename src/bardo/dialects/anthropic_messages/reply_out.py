@@ -82,7 +82,7 @@ class MessageFrames:
         self.index += 1
 
     def put_before_text(self, block: JsonValue) -> bool:
-        """Return False: what is written stays where it is."""
+        """Return False: written blocks stay where they are."""
         return False
 
     def write_block(self, block: JsonObject) -> None:

@@ -64,7 +64,7 @@ _INNER = {
     ("output_config", "format"): names_of(wire.OutputFormat),
     ("output_format",): names_of(wire.OutputFormat),
 }
-"""What is read inside them."""
+"""The fields read inside them."""
 # All that most requests hold.
 _COMMON = READ - {"thinking", "output_config", "output_format", "bardo"}
 _ITEMS: dict[str, type] = {"messages": wire.Message, "tools": dict, "stop_sequences": str}
@@ -77,7 +77,7 @@ _CHOICES: dict[str, Literal["auto", "none", "required", "named"]] = {
     "tool": "named",
 }
 _LONGEST_ATTRIBUTION = 2000
-"""Characters; what is longer is part of a prompt."""
+"""Characters; a longer text is part of a prompt."""
 _DISPLAYS = {"summarized": True, "omitted": False, "updates": True}
 _KNOWN_DISPLAYS = ("summarized", "omitted")
 """What other dialects can say too."""
@@ -113,7 +113,7 @@ def decode_request(body: bytes, arrival: Arrival) -> Request:
 
 
 def _request(fields: JsonObject, raw: bytes, arrival: Arrival) -> Request:
-    # Where the path names the model, nobody looks at what the body says of it.
+    # Where the path names the model, that of the body is not used.
     body = _body({**fields, "model": arrival.model} if arrival.model else fields, raw)
     if body.model is None:
         raise InvalidRequest("model is required", param="model")
@@ -199,7 +199,7 @@ def _body(fields: JsonObject, raw: bytes) -> wire.Request:
         try:
             return msgspec.convert(fields, wire.Request)
         except msgspec.ValidationError:
-            # What is unknown may be nested to any depth.
+            # Unknown fields may be nested to any depth.
             check_depth(fields, raw)
             return read(fields, wire.Request, "")
     lists = {name: fields[name] for name in _ITEMS if isinstance(fields.get(name), list)}
@@ -238,7 +238,7 @@ def _blocks(content: str | list[wire.Block], names: Mapping[str, str], free: lis
         return (TextBlock(content),) if content else ()
     blocks: list[Block | Carrier] = []
     has_carrier = False
-    # One step for each block of a long history: most have no fields beside their own, and nobody is called to find that.
+    # One step for each block of a long history: most have no fields beside their own, and no function is called to find that.
     for block in content:
         if type(block) is wire.Text:
             if block.cache_control is None and block.citations is None and block.others is None:
@@ -249,7 +249,7 @@ def _blocks(content: str | list[wire.Block], names: Mapping[str, str], free: lis
         elif type(block) is wire.Thinking:
             more = None if block.others is None else carried(block, NAME)
             states = SIGNED_BLOCKS.decode_signature(block.signature) if block.signature else ()
-            # Thinking without a signature is nobody's: bardo wrote it so for a provider that signs nothing.
+            # Thinking without a signature is of no provider: bardo wrote it so for a provider that signs nothing.
             form = states[0].format if states else "thinking"
             made = ReasoningBlock(text=block.thinking, format=form, opaque=states, carried=more)
         elif type(block) is wire.ToolUse:

@@ -89,7 +89,7 @@ DECLARATION = Declaration(
 
 
 def encode_body(request: Request, row: ProviderRow, losses: Losses) -> JsonObject:
-    """Return the body. What is said of thinking is the request's control, and the caller's own words beside it."""
+    """Return the body. Its fields for thinking are the request's control, and the caller's own words beside it."""
     system, turns = _messages(request, losses)
     if request.attribution:
         system.insert(0, {"type": "text", "text": request.attribution})
@@ -393,7 +393,7 @@ def yields_to_calls(request: Request) -> bool:
 
 
 def encode_control(request: Request, losses: Losses, *, lacks_thinking: bool = False) -> JsonObject:
-    """Return what is written of thinking: the control, and the caller's own words beside it (a `display`, a `block_binding`)."""
+    """Return the fields for thinking: the control, and the caller's own words beside it (a `display`, a `block_binding`)."""
     policy, own = request.reasoning, dict[str, object]()
     if policy is not None and request.dialect == NAME:
         own = without(policy.raw_fields.get("thinking", {}), "type", "budget_tokens")

@@ -363,7 +363,7 @@ class StopDelta(Wire, kw_only=True):
 
 
 class MessageDelta(Wire, tag="message_delta", kw_only=True):
-    """What is known of a message at its end."""
+    """The fields of a message at its end."""
 
     CARRIED: ClassVar = ("context_management", "input_transformations")
     delta: StopDelta | None = None

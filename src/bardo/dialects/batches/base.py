@@ -159,7 +159,7 @@ def text_of(fields: Mapping[str, object], name: str) -> str:
 
 
 def time_of(text: str) -> float | None:
-    """Return the Unix time of a moment that a provider writes; None for what is none."""
+    """Return the Unix time of a moment that a provider writes, or None if it is no time."""
     try:
         return datetime.fromisoformat(text).timestamp()
     except (ValueError, OverflowError, OSError):

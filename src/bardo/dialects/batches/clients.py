@@ -1,6 +1,4 @@
-"""Batches and files as clients know them: what a request and a line of OpenAI's file say, Anthropic's Message Batches, and the objects of
-the answers from what is kept of a batch.
-"""
+"""Batches and files as clients know them: OpenAI's requests and lines of files, Anthropic's Message Batches, and the objects of answers."""
 
 from __future__ import annotations
 
@@ -39,7 +37,7 @@ class NewBatch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LineProblem(msgspec.Struct, frozen=True, kw_only=True):
-    """What is wrong with a line of a file of requests, in OpenAI's words; `line` counts from 1."""
+    """The fault of a line of a file of requests, in OpenAI's words; `line` counts from 1."""
 
     code: str
     message: str
@@ -113,7 +111,7 @@ def expiry_seconds(given: object, param: str) -> int | None:
 
 
 def read_line(line: bytes, number: int, *, endpoint: str, seen_ids: set[str]) -> BatchLine | LineProblem:
-    """Return the request of a line, or what is wrong with it. `seen_ids` are the ids of the lines before; this one's is added."""
+    """Return the request of a line, or its fault. `seen_ids` are the ids of the lines before; this one's is added."""
     try:
         fields = _decode_line(line)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

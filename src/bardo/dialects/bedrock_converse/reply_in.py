@@ -391,9 +391,9 @@ Block: TypeAlias = OpenBlock[Kind]
 class _Content:
     """The blocks of one reply: Bedrock's index and pieces to our numbered events. `open_blocks` holds those not yet closed.
 
-    Only tool calls begin with an event of their own; text and reasoning begin with their first piece. What a block holds beside what is
-    known is carried in the shape it stood in. With `join_text`, text that follows text continues it: Nova streamed by InvokeModel gives
-    every piece an index of its own.
+    Only tool calls begin with an event of their own; text and reasoning begin with their first piece. The unknown fields of a block are
+    carried in the shape they stood in. With `join_text`, text that follows text continues it: Nova streamed by InvokeModel gives every
+    piece an index of its own.
     """
 
     def __init__(self, *, join_text: bool = False) -> None:
@@ -494,7 +494,7 @@ class _Content:
             self.close(index, out)
 
     def flush(self, out: list[Event]) -> None:
-        """Return what is held of blocks that will not be finished, without saying that they are: no call of the provider's tools."""
+        """Return the held parts of unfinished blocks, without saying that they are finished: no call of the provider's tools."""
         for block in self.open_blocks.values():
             if block.kind != "other" or "toolUse" not in block.value:
                 self._give(block, out)

@@ -88,7 +88,7 @@ class ConverseFrames:
         self.index += 1
 
     def put_before_text(self, block: object) -> bool:
-        """Return False: what is written stays where it is."""
+        """Return False: written blocks stay where they are."""
         return False
 
     def write_block(self, block: object) -> None:

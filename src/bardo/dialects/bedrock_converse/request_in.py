@@ -1,6 +1,6 @@
 """A client's Converse request to a Request. Model and streaming stand in the path, so they come with the Arrival.
 
-What a block or a tool holds beside what is read is carried in its own shape.
+The fields of a block or a tool that are not read are carried in its own shape.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ _READ = {
     "outputConfig": names_of(wire.OutputConfig),
     ADDITIONAL: names_of(wire.AdditionalFields),
 }
-"""The fields of a request that are read, and of objects what is read inside them."""
+"""The fields of a request that are read, and those read inside objects."""
 _APART = ("modelId", "bardo")
 _INNER: dict[tuple[str, ...], Collection[str]] = {
     ("toolConfig",): names_of(wire.ToolConfig),
@@ -81,7 +81,7 @@ _INNER: dict[tuple[str, ...], Collection[str]] = {
     ("outputConfig", "textFormat", "structure"): names_of(wire.Structure),
     ("outputConfig", "textFormat", "structure", "jsonSchema"): names_of(wire.JsonSchema),
 }
-"""What is read deeper inside them."""
+"""The fields read deeper inside them."""
 
 
 def decode_request(body: bytes, arrival: Arrival) -> Request:

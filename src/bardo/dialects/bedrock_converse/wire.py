@@ -204,7 +204,7 @@ class TextFormat(Shape, kw_only=True):
 
 
 class OutputConfig(Shape, kw_only=True):
-    """What is said of the answer beside how it is sampled."""
+    """The settings of the answer beside its sampling."""
 
     text_format: TextFormat | None = None
 
@@ -231,7 +231,7 @@ class ReasoningConfig(Shape, kw_only=True):
 
 
 class AdditionalFields(Wire, kw_only=True):
-    """What is said to one family of models in its own words: how to think, and what is only carried."""
+    """The fields of one family of models in its own words: how to think, and fields that are only carried."""
 
     thinking: Thinking | None = None
     output_config: Effort | None = None
@@ -440,11 +440,11 @@ PADDING = "p"
 """Letters Bedrock adds to each event so that its length tells nothing; they mean nothing."""
 
 THOUGHT: JsonObject = {FIELD: {"reasoningText": {"text": None, "signature": None}, "redactedContent": None}}
-"""What is known of a block of reasoning."""
+"""The known fields of a block of reasoning."""
 
 
 def unknown_fields(value: JsonObject, known: JsonObject) -> JsonObject:
-    """Return what `value` holds beside `known`, which maps names to None or to what is known inside them."""
+    """Return what `value` holds beside `known`, which maps names to None or to the known names inside them."""
     left = without(value, *known)
     for name, inner in known.items():
         held = value.get(name)
@@ -454,7 +454,7 @@ def unknown_fields(value: JsonObject, known: JsonObject) -> JsonObject:
 
 
 CALL: JsonObject = {"toolUse": {"toolUseId": None, "name": None, "input": None}}
-"""What is known of a tool call."""
+"""The known fields of a tool call."""
 
 
 def is_hosted(kind: Any, plain: str) -> bool:

@@ -510,7 +510,7 @@ class _Content:
         self.add_call(index, msgspec.structs.replace(call, id=None, type=None, function=named), out)
 
     def add_call(self, index: int, call: wire.WrittenCall, out: list[Event]) -> None:
-        """Add a piece of a call. Raises WrongShape for one that nobody began."""
+        """Add a piece of a call. Raises WrongShape for one without a beginning."""
         block = self._calls.get(index)
         if block is None:
             raise WrongShape(f"a piece of call {index}, which did not begin")
@@ -557,7 +557,7 @@ class _Content:
             self.close_call(index, out)
 
     def flush(self, out: list[Event]) -> None:
-        """Return what is held of blocks that will not be finished, without saying that they are."""
+        """Return the held parts of unfinished blocks, without saying that they are finished."""
         for block in self._open.values():
             if block.kind == "unknown":
                 out.append(UnknownContent(block.number, NAME, block.value))

@@ -40,7 +40,7 @@ from bardo.values.wire import Arrival
 _READ = names_of(wire.Request)
 _APART = ("model", "bardo")
 _INNER: dict[tuple[str, ...], frozenset[str]] = {("response_format",): names_of(wire.ResponseFormat)}
-"""What is read inside it."""
+"""The fields read inside it."""
 
 
 def decode_request(body: bytes, arrival: Arrival) -> Request:
@@ -103,7 +103,7 @@ def _messages(messages: list[wire.Message]) -> tuple[Message, ...]:
             blocks += [_thinking(part) if isinstance(part, wire.Thinking) else _result_part(part) for part in parts]
         if message.role == "assistant":
             if message.tool_plan:
-                # A reply has its plan behind the thinking, before what is said.
+                # A reply has its plan behind the thinking, before the text.
                 behind = (n for n, block in enumerate(blocks) if not isinstance(block, ReasoningBlock))
                 blocks.insert(next(behind, len(blocks)), ReasoningBlock(text=message.tool_plan, format=PLAN))
             for call in message.tool_calls or ():
@@ -116,7 +116,7 @@ def _messages(messages: list[wire.Message]) -> tuple[Message, ...]:
 _ROLES: dict[str, Role] = {"system": "system", "user": "user", "assistant": "assistant", "tool": "user"}
 _MISPLACED: dict[str, tuple[str, ...]] = dict.fromkeys(_ROLES, ("tool_plan", "tool_calls", "tool_call_id"))
 _MISPLACED |= {"assistant": ("tool_call_id",), "tool": ("tool_plan", "tool_calls")}
-"""What is read in messages of other roles only."""
+"""The fields read in messages of other roles only."""
 
 
 def _thinking(part: wire.Thinking) -> ReasoningBlock:

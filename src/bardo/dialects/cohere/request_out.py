@@ -140,7 +140,7 @@ def _call(call: ToolCallBlock, losses: Losses) -> JsonObject:
 
 
 def encode_control(request: Request, losses: Losses) -> JsonObject:
-    """Return what is written of thinking: the control, and a Cohere client's own words in the object that says whether to think."""
+    """Return the fields for thinking: the control, and a Cohere client's own words in the object that says whether to think."""
     control = request.control or Control()
     words = losses.own_fields(request.reasoning.carried) if request.reasoning is not None else {}
     if words and "thinking" not in control.fields:

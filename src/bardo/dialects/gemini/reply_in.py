@@ -359,7 +359,7 @@ _UNREADABLE = (msgspec.DecodeError, UnicodeError, RecursionError)
 
 
 def _response_apart(payload: object) -> tuple[wire.Response, MalformedReply | None]:
-    """Return a response as far as it is what the API says, and what is wrong behind that: fields without a name stand beside its structs.
+    """Return a response as far as it fits the API, and its faults behind that: fields without a name stand beside its structs.
 
     Raises MalformedReply where nothing is as it should be.
     """

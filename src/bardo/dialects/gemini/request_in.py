@@ -470,7 +470,7 @@ def _signed(fields: JsonObject, signature: str | None) -> JsonObject:
 
 
 def _medium(part: wire.Part | wire.ResponsePart, fields: JsonObject) -> ImageBlock | DocumentBlock | UnknownBlock:
-    """Return the image or document that a part holds; what is neither stays as it came."""
+    """Return the image or document that a part holds; any other part stays as it came."""
     blob, file = part.inline_data, part.file_data
     for name, held in (("inlineData", blob), ("fileData", file)):
         if held is not None and (more := carried_fields(held)):
@@ -497,7 +497,7 @@ def _is_uploaded(address: str) -> bool:
 
 
 class _Calls:
-    """The calls of a conversation that nobody answered yet, in order."""
+    """The calls of a conversation without results, in order."""
 
     def __init__(self) -> None:
         self._by_name: defaultdict[str, deque[str]] = defaultdict(deque)

@@ -278,7 +278,7 @@ def refers_beyond(value: object, part_names: frozenset[str]) -> bool:
 
 
 def has_stray_references(contents: object) -> bool:
-    """Whether results in contents as a client wrote them refer to what is no part of theirs, which Gemini refuses."""
+    """Whether results in contents as a client wrote them refer to parts that are not theirs, which Gemini refuses."""
     for content in contents if isinstance(contents, list) else ():
         parts = content.get("parts") if isinstance(content, dict) else None
         for part in parts if isinstance(parts, list) else ():
@@ -334,7 +334,7 @@ def encode_body(request: Request, row: ProviderRow, losses: Losses) -> JsonObjec
 
 
 def encode_control(request: Request, losses: Losses) -> JsonObject:
-    """Return what is written of thinking: the control, and a Gemini client's own words beside it."""
+    """Return the fields for thinking: the control, and a Gemini client's own words beside it."""
     words = losses.own_fields(request.reasoning.carried) if request.reasoning is not None else {}
     own = {"generationConfig": {"thinkingConfig": words}} if words else {}
     return merge_fields(own, (request.control or Control()).fields)

@@ -143,7 +143,7 @@ class _ReferenceInliner:
         self._copied = 0
 
     def inlined(self) -> JsonObject:
-        """Return the schema with nothing but a description and a default beside a reference. What is given is not changed."""
+        """Return the schema with nothing but a description and a default beside a reference. The argument is not changed."""
         root, opened = self._alone(self._root, frozenset({"#"}), _BESIDE - {"description", "default"})
         made = {"": root}
         waiting: list[tuple[Any, Any, frozenset[str]]] = [(made, "", opened)]
@@ -159,7 +159,7 @@ class _ReferenceInliner:
                     waiting += [(copied, index, opened) for index in range(len(copied))]
                 elif keyword in _NAMED and isinstance(value, dict):
                     node[keyword] = named = {**value}
-                    # What is defined here is not inside of what was opened.
+                    # The definitions here are not inside the opened reference.
                     inside = frozenset({"#"}) if keyword in _DEFINITIONS else opened
                     waiting += [(named, name, inside) for name in named]
                 elif keyword in _SINGLE:
@@ -169,7 +169,7 @@ class _ReferenceInliner:
     def _alone(
         self, node: JsonObject, opened: frozenset[str], taken: frozenset[str]
     ) -> tuple[JsonObject, frozenset[str]]:
-        """Return a schema whose reference has only what is `taken` beside it, and the references that were opened on the way to it."""
+        """Return a schema whose reference has only the `taken` keywords beside it, and the references that were opened on the way to it."""
         while isinstance(reference := node.get("$ref"), str) and not node.keys() <= taken:
             target = None if reference in opened else _target(self._root, reference)
             beside = {keyword: value for keyword, value in node.items() if keyword != "$ref"}

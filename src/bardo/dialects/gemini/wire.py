@@ -130,7 +130,7 @@ class GenerationConfig(Wire, kw_only=True, rename="camel"):
 class Request(Wire, kw_only=True, rename="camel"):
     """The body of a request. Each tool is an object whose fields are functions, or tools that Google runs.
 
-    Nobody looks at `model` where the path names one.
+    `model` is ignored if the path names one.
     """
 
     contents: list[Content] | Content | None = None

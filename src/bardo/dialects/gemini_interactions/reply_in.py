@@ -112,11 +112,11 @@ class Decoder:
         out.append(Failed(error))
 
     def _take(self, event: wire.Event | wire.OtherEvent, fault: WrongShape | None, out: list[Event]) -> None:
-        """Take an event; `fault` is what is wrong behind what was read of it."""
+        """Take an event; `fault` is the fault behind its readable part."""
         if type(event) is wire.StepDelta:
             step = self._steps.get(event.index)
             if step is None:
-                # A piece that nobody announced begins its step.
+                # A piece without an announcement begins its step.
                 step = self._open(event.index, _BEGUN_BY.get(type(event.delta), wire.ReplyOutput)(), out)
             step.add(event.delta, out)
         elif isinstance(event, wire.StepStart):
@@ -411,7 +411,7 @@ _decode_event: Callable[[bytes], wire.Event] = msgspec.json.Decoder(wire.Event).
 
 
 def _event_apart(fields: JsonObject) -> tuple[wire.Event | wire.OtherEvent, WrongShape | None]:
-    """Return an event, or a whole reply as its last one, and what is wrong behind what could be read. Raises WrongShape."""
+    """Return an event, or a whole reply as its last one, and the fault behind its readable part. Raises WrongShape."""
     metadata = fields.get("metadata")
     match fields.get("event_type"):
         case "step.start":

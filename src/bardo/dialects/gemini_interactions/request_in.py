@@ -60,7 +60,7 @@ _INNER = {
     ("generation_config", "tool_choice"): names_of(wire.ToolChoice),
     ("generation_config", "tool_choice", "allowed_tools"): names_of(wire.AllowedTools),
 }
-"""What is read deeper inside them."""
+"""The fields read deeper inside them."""
 
 
 def decode_request(body: bytes, arrival: Arrival) -> Request:

@@ -214,7 +214,7 @@ def encode_body(request: Request, row: ProviderRow, losses: Losses) -> JsonObjec
 
 
 def encode_control(request: Request, losses: Losses) -> JsonObject:
-    """Return what is written of thinking: the control."""
+    """Return the fields for thinking: the control."""
     return (request.control or Control()).fields
 
 

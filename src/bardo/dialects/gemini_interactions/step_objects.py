@@ -1,4 +1,4 @@
-"""Blocks as steps, in replies and in what is sent to a provider alike."""
+"""Blocks as steps, in replies and in requests to a provider alike."""
 
 from __future__ import annotations
 

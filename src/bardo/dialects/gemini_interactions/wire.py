@@ -210,7 +210,7 @@ class AnnotationsDelta(Wire, tag="text_annotation_delta", kw_only=True):
 
 
 Delta = TextDelta | SummaryDelta | SignatureDelta | ArgumentsDelta | AnnotationsDelta | Unknown
-"""What is added to a step."""
+"""A delta of a step."""
 
 
 class ReplyThought(Wire, tag="thought", kw_only=True):

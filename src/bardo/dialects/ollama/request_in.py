@@ -26,7 +26,7 @@ _APART = ("model", "bardo")
 
 
 def decode_request(body: bytes, arrival: Arrival) -> Request:
-    """Read a request. Raises InvalidRequest naming the field. A stream is what is answered unless the client says no."""
+    """Read a request. Raises InvalidRequest naming the field. The answer is a stream unless the client says no."""
     try:
         fields = decode_object(body)
         # Fields that are only carried are not looked at: where one is unknown, the messages need no second look.
@@ -107,7 +107,7 @@ def _messages(messages: Sequence[wire.Message]) -> tuple[Message, ...]:
 _ROLES: dict[str, Role] = {"system": "system", "user": "user", "assistant": "assistant", "tool": "user"}
 _MISPLACED: dict[str, tuple[str, ...]] = dict.fromkeys(_ROLES, ("thinking", "tool_calls", "tool_name", "tool_call_id"))
 _MISPLACED |= {"assistant": ("tool_name", "tool_call_id"), "tool": ("thinking", "tool_calls")}
-"""What is read in messages of other roles only."""
+"""The fields read in messages of other roles only."""
 
 
 class _Calls:

@@ -1,7 +1,7 @@
 """Opaque state in a dialect without a place for it: one `signature` beside the message's content.
 
 A client that sends the message back as it came returns the state of other providers with it. The seal says of which block each state is:
-of a stretch of the thinking, of a call by its place, or of the text. What is not bardo's own stays as it is.
+of a stretch of the thinking, of a call by its place, or of the text. Signatures of others stay as they are.
 """
 
 from __future__ import annotations

@@ -164,7 +164,7 @@ class CallReader:
         return events
 
     def settle(self) -> list[Event]:
-        """Start the call that waits, where one does, with what is known of it."""
+        """Start the waiting call, if there is one, with its known fields."""
         call, self.waiting = self.waiting, None
         if call is None:
             return []

@@ -68,7 +68,7 @@ def error_object(error: BardoError) -> JsonObject:
 
 
 def _of_key(error: Unauthorized | RateLimited | OverBudget) -> tuple[str, str]:
-    """Return type and code as OpenAI's own servers write them for what is wrong with a key (2026-11-23)."""
+    """Return type and code as OpenAI's own servers write them for the faults of a key (2026-11-23)."""
     if isinstance(error, Unauthorized):
         return "invalid_request_error", "invalid_api_key"
     if isinstance(error, OverBudget):

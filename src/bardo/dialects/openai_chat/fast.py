@@ -27,7 +27,7 @@ from bardo.values.events import ContentChunk, Event, RefusalChunk, ThinkChunk, T
 
 Piece = ContentChunk | ThinkChunk | RefusalChunk | ToolCallChunk
 Listener = Callable[[Piece], Callable[[str], object] | None]
-"""What returns who must hear of further text of a piece, or None if nobody must."""
+"""A function that returns the listener of further text of a piece, or None if there is none."""
 _LESSONS = 8
 
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"')

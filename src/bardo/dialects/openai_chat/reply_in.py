@@ -221,7 +221,7 @@ class ChatDecoder(PlainReplyDecoder, RepeatingDecoder, SwitchableDecoder, Return
         return self._take(frame, data, mended)
 
     def _read_mark(self, item: Frame, data: bytes) -> Sequence[Event]:
-        """Read what is no JSON: the end of the stream, nothing, or what no reply holds."""
+        """Read a frame that is no JSON: the end of the stream, an empty one, or one that no reply has."""
         if not data:
             return ()
         self._seen = True
@@ -322,7 +322,7 @@ class ChoiceReader:
         return self._finish is not None
 
     def take(self, choice: Choice, delta: ReplyMessage, *, whole: bool) -> list[Event]:
-        """Take what a choice says: its whole message, or what is new of it."""
+        """Take what a choice says: its whole message, or the new part of it."""
         if self.returned is not None:
             self.returned.take(delta, whole=whole)
         thinks = delta.reasoning_content or delta.reasoning or delta.reasoning_details or delta.thinking_blocks

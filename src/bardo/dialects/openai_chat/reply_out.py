@@ -446,7 +446,7 @@ _MOST_REPEATED = 32
 
 
 class ChunkWriter:
-    """Writes `chat.completion.chunk` frames, all with the same head; knows nothing of what is said in them.
+    """Writes `chat.completion.chunk` frames, all with the same head; their content does not matter to it.
 
     The bytes before a delta are written once for each choice, so that a plain delta costs two joins. Small fields of the reply stand in
     that head, as the providers' own servers have it; large ones are sent once, in the next frame.

@@ -54,7 +54,7 @@ _OF_MODEL = (
     "tool_calls", "function_call", "refusal", "reasoning_content", "reasoning", "reasoning_details", "thinking_blocks", "extra_content",
 )  # fmt: skip
 _MISPLACED = dict.fromkeys(_ROLES, (*_OF_MODEL, "tool_call_id")) | {"assistant": ("tool_call_id",), "tool": _OF_MODEL}
-"""What is read in messages of other roles only."""
+"""The fields read in messages of other roles only."""
 _BESIDE = {role: attrgetter("name", "annotations", "audio", "others", *names) for role, names in _MISPLACED.items()}
 _READ = names_of(wire.Request)
 _KNOWN = _READ.union(wire.Request.CARRIED)
@@ -80,7 +80,7 @@ def decode_request(body: bytes) -> Request:
     limit = _count(asked.max_completion_tokens, "max_completion_tokens")
     if limit is None:
         limit = _count(asked.max_tokens, "max_tokens")
-    # In the order in which the client wrote them: what is lost of them is told in it.
+    # In the order in which the client wrote them: their losses are reported in it.
     extra = {name: value for name, value in fields.items() if name not in _READ and value is not None}
     if "chat_template_kwargs" in extra:
         extra = without_thinking(extra)
@@ -135,7 +135,7 @@ def _message(message: wire.Message, at: str) -> Message:
     if role is None:
         roles = ", ".join(sorted(_ROLES))
         raise InvalidRequest(f"{at}.role is {message.role!r}", hint=f"use one of {roles}", param=f"{at}.role")
-    # Of a long history most messages have no fields that are only carried, and nobody is called to find that.
+    # Of a long history most messages have no fields that are only carried, and no function is called to find that.
     beside = _BESIDE[message.role](message)
     rest = None if beside.count(None) == len(beside) else carried_fields(message, _MISPLACED[message.role])
     if message.role == "tool" or message.role == "function":

@@ -135,7 +135,7 @@ def _amount(value: object) -> float | None:
 def encode_usage(usage: Usage) -> JsonObject | None:
     """Return a `usage` object in bardo's algebra, the provider's further fields of this dialect kept, or None if nothing is known.
 
-    Clients must get three counts: one that is unknown is 0, and the total is then what is known, or the provider's own total.
+    Clients must get three counts: an unknown one is 0, and the total is then that of the known ones, or the provider's own.
     """
     if not usage.reported:
         return None

@@ -47,11 +47,11 @@ PART_PROMPT = (
 HEADING = "[The conversation before this was replaced by a summary, made by the assistant]"
 
 Open = Callable[[str], bytes | None]
-"""Opens a sealed text of the caller; None for what is not the caller's, or was changed."""
+"""Opens a sealed text of the caller; None if it is not the caller's, or was changed."""
 
 
 class Summary(msgspec.Struct, frozen=True):
-    """What is sealed into an item: the summary, and the provider and model that made it."""
+    """The sealed content of an item: the summary, and the provider and model that made it."""
 
     text: str
     origin: str
@@ -118,7 +118,7 @@ def _shown(item: JsonObject, at: str, opens: Open) -> JsonObject:
         return item
     opened = opens(str(sealed).removeprefix(_SEALED)) if is_sealed else None
     if opened is None:
-        # The same words for every cause: nobody learns whose an item is.
+        # The same words for every cause: a caller does not learn whose an item is.
         message = (
             "The compacted conversation cannot be read: it was changed, or this key of this gateway did not get it."
         )

@@ -48,7 +48,7 @@ _NOT_ECHOED = frozenset({"store", "background", "service_tier", "previous_respon
 
 
 class Envelope:
-    """What is known of the reply beside its items."""
+    """The known fields of the reply beside its items."""
 
     def __init__(self, request: Request) -> None:
         self._request = request

@@ -149,7 +149,7 @@ def found_items(messages: Iterable[Message]) -> Iterator[JsonObject]:
 
 
 def tools_of(value: JsonObject) -> list[JsonObject]:
-    """Return the tools that a namespace, an item or a choice lists: what is no list of objects lists none."""
+    """Return the tools that a namespace, an item or a choice lists, or none if it is no list of objects."""
     listed = value.get("tools")
     return [item for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
 

@@ -339,7 +339,7 @@ class WrittenCall(WrittenItem):
         return arguments
 
     def read_rest(self) -> str:
-        """Return what is written at the end of the arguments."""
+        """Return the events at the end of the arguments."""
         return ""
 
     def done_item(self, status: str) -> JsonObject:

@@ -432,7 +432,7 @@ _IS_CALL = re.compile(rb'"type"\s*:\s*"\w+_call"')
 
 
 def with_broken_calls(data: bytes) -> bytes:
-    """Return the data of the frame that ends a reply which broke off inside a call: what is no complete call is called so in its output.
+    """Return the data of the frame that ends a reply which broke off inside a call: an incomplete call is marked so in its output.
 
     That is a call whose arguments are no whole object, and the last item if it is a call that says nothing, or free text.
     """

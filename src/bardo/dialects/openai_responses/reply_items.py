@@ -69,7 +69,7 @@ S = TypeVar("S", bound=msgspec.Struct)
 
 
 def read(value: JsonObject, kind: type[S]) -> S:
-    """Return what is read of an object that a server wrote, fields of a wrong type as far as they say something. Raises WrongFrame."""
+    """Return the fields of an object that a server wrote, and of those of a wrong type the meaningful ones. Raises WrongFrame."""
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError:
@@ -374,7 +374,7 @@ class OtherItem(Item):
             self.close(out)
 
     def close(self, out: list[Event], *, complete: bool = True) -> None:
-        # A call of a tool that only this dialect has is a call too: nobody may execute what no more came of.
+        # A call of a tool that only this dialect has is a call too: no client may execute an unfinished one.
         if not self.done and (complete or not self.type.endswith("_call")):
             out.append(UnknownContent(next(self.numbers), NAME, self.announced))
         self.done = True

@@ -105,7 +105,7 @@ class BlockStream:
             self._announce(block, unit, out)
 
     def close(self, status: str, out: list[bytes]) -> bool:
-        """The reply is over: close everything, in order. A call that did not end is not closed: programs execute what is closed.
+        """The reply is over: close everything, in order. A call that did not end is not closed: programs execute closed calls.
 
         State of a text that would follow its message is not written: clients look for the answer in the last item. Return whether there
         was any.

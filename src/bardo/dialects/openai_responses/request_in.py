@@ -287,7 +287,7 @@ class _InputReader:
                 text = sealed.text
                 # A summary that says the same is how bardo showed the text.
                 summary = [] if "".join(summary) == text else summary
-            # Text alone is nobody's.
+            # Text alone belongs to no provider.
             form = states[0].format if states else "reasoning_content" if sealed.text else ""
         rest = _additional(item)
         for name, pieces in (("summary", item.summary), ("content", item.content)):

@@ -145,7 +145,7 @@ def _format(output_format: OutputFormat) -> JsonObject:
 
 
 def encode_control(request: Request, losses: Losses) -> JsonObject:
-    """Return what is written of thinking: the control, and the caller's own words beside it."""
+    """Return the fields for thinking: the control, and the caller's own words beside it."""
     if request.control is None:
         return {}
     written, left = with_own_words(request.control.fields, request, NAME)

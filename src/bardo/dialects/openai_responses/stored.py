@@ -1,4 +1,4 @@
-"""Responses that are kept for later requests: what is kept of one, and how a request goes on from what was kept.
+"""Responses that are kept for later requests: the stored form of one, and how a request goes on from it.
 
 A request that goes on from an earlier response, or within a conversation, becomes one that holds all items itself.
 """
@@ -139,7 +139,7 @@ def missing_response(response_id: str, hint: str = _GONE) -> UnknownPreviousResp
 
 
 def whole_body(body: Item, items: Sequence[Item]) -> bytes:
-    """Return the body of a request that holds all `items` itself. What is to be kept is no matter of its provider any more."""
+    """Return the body of a request that holds all `items` itself. The provider is not asked to store anything."""
     left_out = ("previous_response_id", "conversation", "input")
     return encode_json({**{name: value for name, value in body.items() if name not in left_out}, "input": list(items)})
 

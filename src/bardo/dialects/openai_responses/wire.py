@@ -1,7 +1,7 @@
 """What Responses requests and replies look like, as OpenAI's reference says it (`POST /v1/responses`, 2026-11).
 
-What bardo has a word for is read; fields beside it are carried as they came, and so are whole items of other types. Of replies, where
-each server adds fields of its own, structs name what is read and nothing else.
+What bardo has a word for is read; fields beside it are carried as they came, and so are whole items of other types. Of replies, where each
+server adds fields of its own, structs name only the fields that are read.
 """
 
 import hashlib
@@ -186,7 +186,7 @@ class JsonSchema(Wire, forbid_unknown_fields=False, kw_only=True):
 
 
 class TextSettings(Wire, forbid_unknown_fields=False, kw_only=True):
-    """What is asked of the text of the answer."""
+    """The settings for the text of the answer."""
 
     format: JsonObject | None = None
     verbosity: JsonValue = None

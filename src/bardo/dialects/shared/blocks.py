@@ -201,7 +201,7 @@ _TAKE: dict[type, Callable[[ReplyValues, Any], None]] = {
 
 
 class RunEncoder:
-    """An encoder that writes many events in one go: what is done once for pieces of one text costs next to nothing for each."""
+    """An encoder that writes many events in one go: work done once for the pieces of one text costs next to nothing for each."""
 
     def feed(self, item: Event) -> Sequence[bytes]:
         """Return the frames of one event."""

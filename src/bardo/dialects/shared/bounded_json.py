@@ -26,7 +26,7 @@ _MANY_BRACKETS, _MANY_COMMAS = 50_000, 100_000
 _SLICE_BYTES, _TEXT_BYTES = 96 * 1024, 64 * 1024
 # Bytes from which on counting brackets takes longer than looking at the objects and arrays themselves.
 _LONG = 16_384
-# Objects and arrays of so many levels stand in a slice as they are; what is nested more deeply is gone into.
+# Objects and arrays of so many levels stand in a slice as they are; deeper ones are split further.
 _LEVELS = 8
 _NESTED = frozenset((dict, list))
 _SPACE = b" \t\n\r"
@@ -105,7 +105,7 @@ class _Slices:
         return value
 
     def _add_members(self, expects_member: bool) -> bool:
-        """Add the members that a slice holds to what is open, and return whether a comma is behind them; else an end or a long one is."""
+        """Add the members that a slice holds to the open container, and return whether a comma follows; else an end or a long one does."""
         around = self._open[-1]
         match = _members().match(self._data, self._place, self._place + self._slice_bytes)
         assert match is not None
@@ -125,7 +125,7 @@ class _Slices:
         return has_comma
 
     def _add_long_member(self) -> bool:
-        """Add a member that no slice holds to what is open: begin with it, and return True, where it is an object or an array itself."""
+        """Add a member that no slice holds to the open container: begin with it, and return True, if it is an object or an array itself."""
         around, name = self._open[-1], ""
         if type(around) is dict:
             match = _NAME.match(self._data, self._place)
@@ -222,7 +222,7 @@ class _Slices:
 
 def is_too_deep(value: Any, data: bytes, levels: int = MAX_DEPTH) -> bool:
     """Whether the value of `data`, as a JSON decoder made it, has more than so many levels."""
-    # Of what is short, counting brackets is enough for all but a few.
+    # For short texts, counting brackets is enough for all but a few.
     if len(data) <= levels or (len(data) < _LONG and has_few_brackets(data, levels)):
         return False
     return has_many_levels(value, levels)

@@ -251,7 +251,7 @@ def without_thinking(extra: JsonObject) -> JsonObject:
 
 
 def with_own_words(fields: Mapping[str, object], request: Request, dialect: str) -> tuple[JsonObject, JsonObject]:
-    """Return what is written of thinking: the control's fields and the caller's own words beside them; and the words left out, by path.
+    """Return the fields for thinking: the control's and the caller's own words beside them; and the words left out, by path.
 
     Words stay with their object. They are left out where the target is told how to think without that object.
     """

@@ -121,7 +121,7 @@ _NAMES = {
 
 
 class Limitation(NamedTuple):
-    """A field that a dialect cannot express: why, what is sent instead, and the values that mean the same without the field."""
+    """A field that a dialect cannot express: why, the substitute that is sent, and the values that mean the same without the field."""
 
     why: str
     sent: object = None
@@ -129,7 +129,7 @@ class Limitation(NamedTuple):
 
 
 class Check(NamedTuple):
-    """A field to look at: its attribute, the value that says nothing, the name it is reported under, and what is lacking."""
+    """A field to look at: its attribute, the value that says nothing, the name it is reported under, and its limitation."""
 
     attribute: str
     default: object
@@ -262,16 +262,15 @@ class ReplyDeclaration(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict
     """What one dialect can express of a reply, beside what all can (COMMON).
 
     `expresses` is what else it can, `lacks` what it cannot; of a reason to finish `sent` is the one that its clients read instead.
-    `finish_words` are words of the dialect's own, which are written as they came. `counts` are those that its clients must get, as 0 where
-    nobody counted; `counts_always`: also where nothing at all was counted. `counts_instead` are those that its clients read from another
-    count where nobody gave them. `framing` are fields of its own replies that hold nothing for
-    clients of other dialects: what the request said, ids, times, bills, and how blocks are wrapped. `within` names content inside of such
-    fields, `usual` the values of other fields that say nothing; a type stands for all of its values. `logprobs` is where log probabilities
-    of tokens stand, `citations` where web pages that the answer cites do, `searches` how searches of the web are shown, `tool_searches` how
-    those for tools are, and `pictures` how pictures are. `shared` are fields of the reply as a whole that the dialects which declare them
-    have under one name, with the same words.
-    `refusal_words` is the dotted path of the field that says in words why a reply was refused, where the words are not the model's own,
-    and `refusal_field` the field of the choice where clients read such words beside the reason to finish.
+    `finish_words` are words of the dialect's own, which are written as they came. `counts` are those that its clients must get, as 0 if
+    uncounted; `counts_always`: also where nothing at all was counted. `counts_instead` are those that its clients read from another count
+    if they are missing. `framing` are fields of its own replies that hold nothing for clients of other dialects: what the request said,
+    ids, times, bills, and how blocks are wrapped. `within` names content inside of such fields, `usual` the values of other fields that say
+    nothing; a type stands for all of its values. `logprobs` is where log probabilities of tokens stand, `citations` where web pages that
+    the answer cites do, `searches` how searches of the web are shown, `tool_searches` how those for tools are, and `pictures` how pictures
+    are. `shared` are fields of the reply as a whole that the dialects which declare them have under one name, with the same words.
+    `refusal_words` is the dotted path of the field that says in words why a reply was refused, where the words are not the model's own, and
+    `refusal_field` the field of the choice where clients read such words beside the reason to finish.
     """
 
     expresses: frozenset[str] = frozenset()

@@ -223,7 +223,7 @@ class ReplyDecoder(Protocol):
 class RepeatingDecoder:
     """A decoder that reads many frames in one go, as long as nothing but their text is new.
 
-    Most frames of a stream are like the one before. What is done once for many of them costs next to nothing for each.
+    Most frames of a stream are like the one before. Work done once for many of them costs next to nothing for each.
     """
 
     def repeated(self) -> FrameEnds | None:
@@ -318,13 +318,13 @@ def _never(_: Request, __: ProviderRow, ___: HistoryFacts) -> bool:
 class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     """One wire format, as functions.
 
-    For providers: `declaration` says what of a request can be expressed, and `encode_body` writes that; what is lost beside goes into the
-    Losses it is given. `request_path` returns the path below a provider's base URL. `encode_control` writes the fragment of the body that
-    is about thinking. `open_decoder` begins to read one reply, whole or streamed: its frames tell which. `decode_error` reads an error
-    answer (status, body, headers, the provider's id); a body that is not the dialect's is quoted, shortened. `wraps` gives, for a model,
-    the dialect whose body this one wraps: then that one's declaration holds. `history` names the field of a body that holds the
-    conversation, empty where it is always written anew. `mends` tells of a request in this dialect whether it has
-    values that this provider refuses, which `encode_body` leaves out or writes otherwise.
+    For providers: `declaration` says what of a request can be expressed, and `encode_body` writes that; the losses go into the Losses it is
+    given. `request_path` returns the path below a provider's base URL. `encode_control` writes the fragment of the body that is about
+    thinking. `open_decoder` begins to read one reply, whole or streamed: its frames tell which. `decode_error` reads an error answer
+    (status, body, headers, the provider's id); a body that is not the dialect's is quoted, shortened. `wraps` gives, for a model, the
+    dialect whose body this one wraps: then that one's declaration holds. `history` names the field of a body that holds the conversation,
+    empty where it is always written anew. `mends` tells of a request in this dialect whether it has values that this provider refuses,
+    which `encode_body` leaves out or writes otherwise.
 
     For clients, where they may call bardo in it: `reply` says what of a reply can be expressed. `decode_request` reads a request and
     raises InvalidRequest, naming the field. `as_functions` puts tools, calls, results and choices of
@@ -346,7 +346,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     `model_pictures`: messages of the model may hold pictures; elsewhere only those of the user.
     `marks_messages`: which of other dialects' markers a whole message may have.
     `starts_with_usage`: a stream names the tokens of its prompt where it begins. `over_budget_status` is the status of an answer to a
-    client whose budget is used up. `limit_prefix` begins the headers of what is left of a minute, where these are not OpenAI's: the time
+    client whose budget is used up. `limit_prefix` begins the headers of the rest of a minute, where these are not OpenAI's: the time
     of the reset is a date then.
     `usage_option` is the object of a body, and the field in it, that ask for usage in a stream. `embeddings`, `token_count` and `models`
     are how it asks for vectors, counts of tokens and lists of models, or None if it has no such thing.
@@ -393,7 +393,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     time_fields: Callable[[float, float], JsonObject] | None = None
 
     def encode_request(self, request: Request, row: ProviderRow, facts: HistoryFacts | None = None) -> WireRequest:
-        """Write a request for one provider. What it cannot express is in `degraded`. Raises InvalidRequest for what is not JSON.
+        """Write a request for one provider. What it cannot express is in `degraded`. Raises InvalidRequest for a value that is not JSON.
 
         `facts` are those of a conversation, which hold for the request where that is its own, or None if they are to be found.
         """

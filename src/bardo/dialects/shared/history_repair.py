@@ -32,7 +32,7 @@ WHAT = "history."
 _OF_TOOLS = frozenset(
     ("tool_names", "property_keys", "plain_root", "tool_schemas", "strict_tools", "google_schemas", "assistant_fields")
 )
-# What is broken where a repair of a name would be needed, of what it names.
+# The broken part for the name of each repair, with a place for its id.
 _BROKEN = {
     "call_without_result": "the call {} has no result behind it",
     "result_without_call": "the result of {} has no call before it",
@@ -136,7 +136,7 @@ def is_sound(request: Request, shape: RequestShape, dialect: str) -> bool:
 
 
 def refuse_repairs(repairs: Iterable[Degradation], target: str) -> None:
-    """Raise InvalidRequest, naming what is broken, where a history was repaired; other differences are passed over."""
+    """Raise InvalidRequest, naming the broken parts, if a history was repaired; other differences are passed over."""
     broken = [_BROKEN[fix.what.removeprefix(WHAT)].format(fix.asked) for fix in repairs if fix.what.startswith(WHAT)]
     if broken:
         more = f", and {len(broken) - 3} more" if len(broken) > 3 else ""

@@ -224,7 +224,7 @@ def without(fields: JsonObject, *known: str) -> JsonObject:
 def inner_fields(
     body: JsonObject, known: Mapping[tuple[str, ...], Collection[str]]
 ) -> dict[tuple[str, ...], JsonValue]:
-    """Return what is neither null nor `known` inside objects of a body, by its path. `known` are the names in each of these objects."""
+    """Return the values inside objects of a body that are neither null nor `known`, by their paths. `known` are the names in each."""
     fields: dict[tuple[str, ...], JsonValue] = {}
     for path, names in known.items():
         held: JsonValue = body.get(path[0]) if path else body

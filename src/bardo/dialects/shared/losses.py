@@ -260,7 +260,7 @@ def report_message_lacks(facts: HistoryFacts, losses: Losses, *, own: bool) -> N
     if _holds_no_lack(facts, checks):
         return
 
-    # Most blocks hold nothing that could be lost: nobody is called to find that.
+    # Most blocks hold nothing that could be lost: no function is called to find that.
     plain = frozenset((TextBlock, ToolCallBlock)).difference(checks.blocks, checks.kinds)
     passes_thinking = ReasoningBlock not in checks.kinds
     for message in facts.messages:

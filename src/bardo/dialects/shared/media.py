@@ -164,7 +164,7 @@ _KNOWN_OF_SOUND: dict[tuple[str, ...], set[str]] = {
     (): {"type", "mime_type", "data", *_HOLDERS},
     **{(name,): {"data", "format", "mimeType", "mime_type"} for name in _HOLDERS},
 }
-"""What is read of sound in any dialect."""
+"""The fields of sound read in any dialect."""
 
 
 def sound_block(media_type: str, data: str) -> UnknownBlock:

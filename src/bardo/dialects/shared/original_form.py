@@ -30,7 +30,7 @@ def _as_first_written(written: object, original: object) -> object:
 
 
 def _form_of(written: object, original: object) -> object:
-    """Return an element in the form of the original; of one that differs, what is in its fields may be equal still."""
+    """Return an element in the form of the original; if it differs, the values of its fields may still be equal."""
     if written == original:
         return original
     if isinstance(written, dict) and isinstance(original, dict):

@@ -1,7 +1,7 @@
 """Replies as structs: what a provider sends is read into them as far as it fits, where what a client sends must fit.
 
 A field of another type than its own stands in `others`, as one does that the struct has no name for. In a list of objects that may be null,
-what is no object is null.
+any other value is null.
 """
 
 from __future__ import annotations

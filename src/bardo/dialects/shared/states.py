@@ -111,7 +111,7 @@ class SignedBlocks(msgspec.Struct, frozen=True):
         """Return the state in a signature: the dialect's own, or what bardo sealed."""
         if not signature:
             return ()
-        # Nearly no signature is sealed: of the others nobody is called to find that.
+        # Nearly no signature is sealed: for the others no function is called to find that.
         sealed = unseal(signature) if signature.startswith(_SEALED) else None
         return sealed if sealed is not None else (Opaque("signature", signature, self.format),)
 
@@ -231,7 +231,7 @@ class PendingState:
         self._blocks.extend(blocks)
 
     def write(self) -> None:
-        """Write what is held, because something else follows."""
+        """Write the held blocks, because something else follows."""
         blocks, self._blocks = self._blocks, []
         for block in blocks:
             self._frames.write_block(block)
@@ -250,7 +250,7 @@ class PendingState:
             self._frames.write_block(form.carrier(states, EMPTY))
 
     def end(self, extension: JsonObject) -> JsonObject:
-        """Write what is held at the end of a reply, unless its last block is text; return bardo's fields, which say so."""
+        """Write the held blocks at the end of a reply, unless its last block is text; return bardo's fields, which say so."""
         if not self._blocks:
             return extension
         if not self._behind_text:

@@ -165,7 +165,7 @@ def _apart(value: Any, kind: Any) -> Any:
 
 @cache
 def _part_of(kind: Any) -> _Part:
-    """Return what puts apart, in a value of some type, what that type does not have: it leaves alone what is wrong otherwise."""
+    """Return a function that moves the fields that a type does not have apart, and leaves other faults of a value alone."""
     if get_origin(kind) is list:
         return _part_of_list(kind)
     if get_origin(kind) in (Union, UnionType):

@@ -84,7 +84,7 @@ def holds_fields(body: JsonObject, names: Sequence[str]) -> bool:
     messages = body.get("messages")
     if not isinstance(messages, list):
         return False
-    # Of most messages nobody is called to find that they have none.
+    # For most messages no function is called to find that they have none.
     if {*map(type, messages)} == {dict} and all(map(frozenset(names).isdisjoint, messages)):
         return False
     return any(map(_finding(names), messages))
@@ -130,7 +130,7 @@ def _without(message: JsonObject, names: Sequence[str], losses: Losses) -> JsonO
 
 _TOOL = "tool_reference"
 _LONGEST = 65_536
-"""Letters of JSON that are given as words. What is longer is data that no model reads."""
+"""Letters of JSON that are given as words. A longer text is data that no model reads."""
 
 
 def unknown_as_words(request: Request, losses: Losses, parts: frozenset[type[Block]]) -> Request:

@@ -1,4 +1,4 @@
-"""Open a database, SQLite or PostgreSQL, and say in plain words what is wrong with it.
+"""Open a database, SQLite or PostgreSQL, and describe its faults in plain words.
 
 Loads SQLAlchemy: import it where a database is opened, and nowhere above.
 """
@@ -169,7 +169,7 @@ def transaction(engine: Engine, use: DatabaseUse = STATE) -> Iterator[Connection
 
 
 def overwrite_removed(engine: Engine) -> None:
-    """Have SQLite overwrite what is removed over the connections of this engine, which may be what was asked and answered."""
+    """Have SQLite overwrite data removed over the connections of this engine: it may hold questions and answers."""
     if is_file(engine.url):
         event.listen(engine, "connect", lambda connection, _: connection.execute("PRAGMA secure_delete = ON"))
 

@@ -23,7 +23,7 @@ def redis_problems() -> tuple[type[Exception], ...]:
 def connect_redis(address: str, *, timeout: float, what: str, asynchronous: bool = False) -> Any:
     """Return a client, which opens no connection yet. One call of the server may take `timeout` seconds.
 
-    `what` is what is kept there, in errors. Raises ConfigError without the package, or for a wrong address.
+    `what` names the stored data, in errors. Raises ConfigError without the package, or for a wrong address.
     """
     try:
         import redis

@@ -1,6 +1,6 @@
 """Set aside files of what can be made anew, such as caches and earlier reasoning, where they are damaged: the program goes on without them.
 
-A ledger, which holds what nobody can make anew, is never set aside.
+A ledger, which cannot be made anew, is never set aside.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""An SQLite file that only its owner may read, opened through the driver, and what is said where it cannot be."""
+"""An SQLite file that only its owner may read, opened through the driver, and the errors if it cannot be opened."""
 
 from __future__ import annotations
 
@@ -93,10 +93,10 @@ def use_journal(executes: Executes, busy_seconds: float) -> None:
 
 
 def check_ledger(file: Path, use: DatabaseUse) -> None:
-    """Look through a database that nobody can make anew, for as long as a start may take. Raises what `use` raises for one that is damaged.
+    """Look through a database that cannot be made anew, for as long as a start may take. Raises what `use` raises for one that is damaged.
 
     A file that is absent or empty is made at its first use. A link that leads nowhere is a disk that is not there: without what it holds, a
-    gateway would ask nobody for a key. A file that is larger than can be looked through is taken for sound.
+    gateway would require no keys. A file that is larger than can be looked through is taken for sound.
     """
     if file.is_symlink() and not file.exists():
         raise unusable_file(file, f"it is a link to {file.readlink()}, where nothing is", use)

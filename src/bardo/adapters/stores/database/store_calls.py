@@ -99,7 +99,7 @@ class StoreCalls(Generic[Store]):
         return answer
 
     def close(self) -> None:
-        """Wait for what is under way, and close the store."""
+        """Wait for the calls under way, and close the store."""
         pool, self._pool = self._pool, None
         if pool is not None:
             pool.shutdown(wait=True, cancel_futures=True)

@@ -148,7 +148,7 @@ class CsvFile:
             )
 
     def finish(self) -> None:
-        """Write what is buffered."""
+        """Write the buffered rows."""
         self._text.flush()
         self._text.detach()
 

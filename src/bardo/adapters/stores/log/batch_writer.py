@@ -1,4 +1,4 @@
-"""Store rows in batches from a thread of their own, so that nobody who has a row waits for a database.
+"""Store rows in batches from a thread of their own, so that no caller with a row waits for a database.
 
 Between the callers and that thread rows wait in a queue: bounded, in order, never lost uncounted. A batch that cannot be stored now is
 tried again; of one that is refused, each row is tried alone. A program that ends normally stores every row. Rows that are dropped all the
@@ -124,7 +124,7 @@ class WaitingRows(Generic[Waiting]):
         """Take `rows` off what `unnoted` returns."""
         with self._changed:
             self._unnoted[why] -= rows
-            self._unnoted += Counter()  # Removes what is at 0.
+            self._unnoted += Counter()  # Removes entries at 0.
 
     def _wait(self, until: Callable[[], bool], seconds: float = math.inf) -> None:
         """Wait for a change that makes `until` true; nothing tells of the program's end, so look now and then."""
@@ -181,7 +181,7 @@ class BatchWriter(Generic[Row]):
     """Rows on their way into a store. Open it in the process that writes; any thread may call `write`."""
 
     what = "log"
-    """What is written, for messages."""
+    """The name of the rows, for messages."""
 
     def __init__(self, store: Store[Row], *, flush_seconds: float = 0.5, batch: int = 500, capacity: int) -> None:
         """Start the thread. Up to `capacity` rows wait; `flush_seconds` is how long the first of a batch waits for others."""
@@ -253,7 +253,7 @@ class BatchWriter(Generic[Row]):
         """Do what comes before the first batch, in the thread."""
 
     def _pause(self) -> None:
-        """Do what is due now and then, after a batch was stored."""
+        """Do the occasional work that is due, after a batch was stored."""
 
     def _forget(self, rows: Sequence[Row]) -> None:
         """Take note that rows are stored or dropped."""

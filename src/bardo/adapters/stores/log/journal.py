@@ -1,9 +1,9 @@
 """The call journal: which calls have been sent, in an append-only file that survives the death of the process.
 
 A call is noted before it is sent and again with its row when it has ended, each with one small write into the page cache of the operating
-system: a killed process loses nothing of it, a power cut may. What the database has stored is forgotten here, and a file that has
-grown is written anew with what is left. A process that starts, or runs on, stores what the files of those that died hold, where the
-database does not have it.
+system: a killed process loses nothing of it, a power cut may. What the database has stored is forgotten here, and a file that has grown is
+written anew with the remaining calls. A process that starts, or runs on, stores what the files of those that died hold, where the database
+does not have it.
 
 A file belongs to the process that holds its lock, which the operating system lets go of at its death. Who only reads the log reads
 the journals too, and moves nothing.
@@ -28,7 +28,7 @@ from bardo.adapters.stores.log.row import LONGEST_NAME, LogRow, PendingCall, Run
 from bardo.values.usage import nanos_of, usd
 
 MOST_BYTES = 4 * 1024 * 1024
-"""A file that is larger, and holds mostly what is stored by now, is written anew."""
+"""A file that is larger, and holds mostly stored calls, is written anew."""
 LONGEST_ROW = 64 * 1024
 """Bytes of an ended call; of a longer one the JSON columns are left out here."""
 SUFFIX = ".journal"
@@ -44,7 +44,7 @@ _ROWS_AT_ONCE = 500
 _LARGEST_COST = 9_000_000
 """Dollars whose nano-dollars every reader of JSON holds exactly."""
 LOST = "ProcessEnded"
-"""The error class of a call whose end nobody saw."""
+"""The error class of a call whose end is unknown."""
 _WHY = "the process ended before the call did: what it cost is not known"
 _WHY_COUNTED = "the process ended before the call did: its cost is that of what had come of it"
 _WHY_ESTIMATED = "the process ended before the call did: its cost is estimated from what was sent"
@@ -99,7 +99,7 @@ class CallJournal:
         self._append(row.request_id, b"e " + _encode_row(row) + b"\n")
 
     def settle(self, request_ids: Iterable[str]) -> None:
-        """Forget calls that are stored, or that nobody will store."""
+        """Forget calls that are stored, or that will not be."""
         with self._lock:
             for request_id in request_ids:
                 self._settled += len(self._pending.pop(request_id, b""))
@@ -107,7 +107,7 @@ class CallJournal:
                 self._write_anew()
 
     def close(self) -> None:
-        """Remove the file, unless it holds what is stored nowhere else."""
+        """Remove the file, unless it holds calls that are stored nowhere else."""
         with self._lock:
             self._closed = True
             if self._path is not None and not self._pending:
@@ -160,7 +160,7 @@ class CallJournal:
         self._file, self._path, self._size = file, path, 0
 
     def _write_anew(self) -> None:
-        """Go on in a new file with what is not stored yet. Dying between the two leaves both, and calls are told apart by their ids."""
+        """Go on in a new file with the calls that are not stored yet. Dying between the two leaves both; their ids tell calls apart."""
         if self._settled * 2 < self._size:
             return
         lines = b"".join(self._pending.values())
@@ -212,7 +212,7 @@ def journal_folder(path: str | Path) -> Path:
 
 
 def take_lock(file: int) -> bool:
-    """Make an open file this process's own. `False` where another process holds it, or nobody can say."""
+    """Make an open file this process's own. Return False if another process holds it, or this is unknown."""
     try:
         import fcntl
     except ImportError:  # Windows
@@ -242,7 +242,7 @@ def _take_lock_of_windows(file: int) -> bool:
     import msvcrt  # type: ignore[unused-ignore, import-not-found]
 
     try:
-        # A place far behind the end: other processes can read what is before it.
+        # A place far behind the end: other processes can read the bytes before it.
         os.lseek(file, 2**40, os.SEEK_SET)
         msvcrt.locking(file, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined, unused-ignore]
         os.lseek(file, 0, os.SEEK_SET)
@@ -286,7 +286,7 @@ class RecoveringStore(Protocol):
 
 
 def recover(folder: Path, store: RecoveringStore, *, own: Path | None = None) -> int:
-    """Store the calls of every journal in `folder` that nobody holds, remove those files, and return how many rows were stored.
+    """Store the calls of every journal in `folder` that no process holds, remove those files, and return how many rows were stored.
 
     Raises StoreUnavailable, and leaves the files then.
     """

@@ -1,4 +1,4 @@
-"""What is asked of the rows of a log, in SQL that both engines speak: the last ones, one, pages, their times, and all in pieces.
+"""The queries of the rows of a log, in SQL that both engines speak: the last ones, one, pages, their times, and all in pieces.
 
 Loads SQLAlchemy: import it where a log is opened, and nowhere above.
 """

@@ -1,4 +1,4 @@
-"""Read the inference log: the last calls, one call, what is new, what it all cost."""
+"""Read the inference log: the last calls, one call, new calls, and the costs."""
 
 from __future__ import annotations
 

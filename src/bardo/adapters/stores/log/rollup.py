@@ -36,7 +36,7 @@ class CallSums(msgspec.Struct, gc=False, kw_only=True):
     """Sums over some calls.
 
     A sum is over the calls that reported the number, and the `*_known` counts say how many did. `cost_nanos` and `parts` are of calls whose
-    cost is known; `partial_nanos` is what is known of the others. `reported_nanos` and `computed_nanos` are of the `compared` calls, for
+    cost is known; `partial_nanos` is the known part of the others. `reported_nanos` and `computed_nanos` are of the `compared` calls, for
     which both the provider and the price rows tell the cost. `estimated_calls` rest on an estimate of what was read and written, and
     `estimated_nanos` is their part of `cost_nanos`; of `thinking_estimated` calls only the share of the thinking is estimated.
     """
@@ -184,7 +184,7 @@ def part_column(cause: str) -> str:
 
 
 def column_values(key: RollupKey, sums: CallSums) -> dict[str, int | float | str]:
-    """Return what is stored for a group."""
+    """Return the column values of a group."""
     texts = {name: mended_text(text, LONGEST_NAME) for name, text in zip(key._fields[1:], key[1:], strict=True)}
     numbers = {name: _bounded(getattr(sums, name)) for name in SUMS if name not in ADDED_SUMS}
     parts = {part_column(cause): _bounded(sums.parts.get(cause, 0)) for cause in CAUSES}

@@ -1,7 +1,7 @@
-"""The values of the inference log: what is written, what reading it answers, and how both engines hold them.
+"""The values of the inference log: the rows written, the rows read, and how both engines hold them.
 
-What goes in comes out, or is visibly mended: what one of the engines cannot hold (lone surrogates, NUL, absurd token counts, infinities in
-a cost), and what is longer than a log should hold. Everything else survives exactly.
+What goes in comes out, or is visibly mended: values that one of the engines cannot hold (lone surrogates, NUL, absurd token counts,
+infinities in a cost), and those longer than a log should hold. Everything else survives exactly.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ class PendingCall(msgspec.Struct, frozen=True, array_like=True):
 
 
 class RunningUsage(NamedTuple):
-    """About what a call has used that has not ended. `nanos` is None if nobody knows its price, and `parts` what they are made of."""
+    """About what a call has used that has not ended. `nanos` is None if its price is unknown, and `parts` are their parts."""
 
     input_tokens: int
     output_tokens: int
@@ -324,7 +324,7 @@ def mended_text(text: str, longest: int) -> str:
 
 
 def to_json(value: Any) -> str:
-    """Write a JSON column. What JSON cannot say is written as text; what is too long keeps its beginning."""
+    """Write a JSON column. A value that JSON cannot express is written as text; one that is too long keeps its beginning."""
     try:
         text = _ENCODER.encode(value).decode()
     except (UnicodeEncodeError, TypeError, ValueError, RecursionError):

@@ -13,7 +13,7 @@ from bardo.adapters.stores.log.sqlite_store import SqliteLogStore
 class LogStore(Protocol):
     """Rows of calls and the sums beside them. A log that is absent is made, an older one migrated. Used by one thread at a time.
 
-    What is stored is there for every reader, also of another process, as soon as the method returns. StoreUnavailable says that the same
+    A stored row is there for every reader, also of another process, as soon as the method returns. StoreUnavailable says that the same
     rows may be stored later (a full disk, a lock, a server that is away), RowsRefused that they never will be.
     """
 

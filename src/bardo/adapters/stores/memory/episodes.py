@@ -31,7 +31,7 @@ from bardo.values.response import Response
 LONGEST_QUESTION = 20_000
 LONGEST_THINKING = 60_000
 LONGEST_ANSWER = 20_000
-"""Characters. What is longer keeps its beginning, with a mark that says how much is missing."""
+"""Characters. A longer text keeps its beginning, with a mark that says how much is missing."""
 LONGEST_WORD = 64
 MOST_PHRASES = 32
 LONGEST_QUERY = 2_000
@@ -47,7 +47,7 @@ _LARGEST = 127
 
 
 class EpisodeDraft(msgspec.Struct, frozen=True, kw_only=True):
-    """What is kept of a call, before its vector is made. `row` is the call's row without content.
+    """The stored parts of a call, before its vector is made. `row` is the call's row without content.
 
     Its texts have bounded length, so that many drafts may wait to be stored.
     """
@@ -69,7 +69,7 @@ class EpisodeDraft(msgspec.Struct, frozen=True, kw_only=True):
 def draft_of(
     row: LogRow, request: Request, response: Response, *, session: str = "", schema_ok: bool | None = None
 ) -> EpisodeDraft | None:
-    """Return what is kept of a call, or None if nothing was thought. `response` has all the reasoning that may be kept."""
+    """Return the draft of a call, or None if the model did not think. `response` has all the reasoning that may be kept."""
     chain = response.reasoning
     if chain.visibility is ReasoningVisibility.NONE:
         return None

@@ -1,6 +1,6 @@
 """Remove episodes so that nothing of them is left: rows, words, vectors, and the content of their calls in the log.
 
-SQLite overwrites what is deleted with zeros (`secure_delete`). Copies that it made while it moved rows are gone once the file is written
+SQLite overwrites deleted data with zeros (`secure_delete`). Copies that it made while it moved rows are gone once the file is written
 anew, and the log of writes is emptied. PostgreSQL frees the room of deleted rows, and overwrites it when it needs it.
 
 Loads SQLAlchemy: import it where a memory is opened, and nowhere above.
@@ -28,7 +28,7 @@ AT_ONCE = 500
 """Episodes that one transaction removes: the log's writer waits for it."""
 SECONDS_BETWEEN_CLEANINGS = 3_600.0
 _OWN_ERASURE = (3, 44)
-"""The version of SQLite from which its index of words overwrites what is deleted. Older ones leave it until the index is written anew."""
+"""The version of SQLite from which its index of words overwrites deleted data. Older ones leave it until the index is written anew."""
 
 _log = logging.getLogger("bardo.memory")
 _column = episodes.c
@@ -126,7 +126,7 @@ def _without_content(connection: Connection, request_ids: Sequence[str]) -> int:
 
 
 def overwrite_words(engine: Engine) -> None:
-    """Have the index of words overwrite what is deleted from now on, where this SQLite can."""
+    """Have the index of words overwrite deleted data from now on, if this SQLite can."""
     if engine.dialect.name == "sqlite" and sqlite3.sqlite_version_info >= _OWN_ERASURE:
         with engine.begin() as connection:
             connection.exec_driver_sql("INSERT INTO memory_words (memory_words, rank) VALUES ('secure-delete', 1)")

@@ -112,7 +112,7 @@ class ReasoningMemory:
         """Remove episodes, and the content of their calls from the log. Raises LogMissing and LogUnusable.
 
         `thorough` writes SQLite's index and its file anew, so that no trace is left: that takes as long as copying the file, and the log's
-        writer waits. Without it what is deleted is overwritten in its place, and the index is written anew within an hour.
+        writer waits. Without it deleted data is overwritten in its place, and the index is written anew within an hour.
         """
         from bardo.adapters.stores.memory import erasure
 
@@ -158,7 +158,7 @@ class ReasoningMemory:
     def _conditions(
         self, connection: Connection, selection: EpisodeSelection, *, expired: bool = False
     ) -> list[ColumnElement[bool]]:
-        """Return what the rows of a selection have in common. Without `expired`, what is too old is as good as removed."""
+        """Return what the rows of a selection have in common. Without `expired`, rows that are too old are left out."""
         from bardo.adapters.stores.memory.search import conditions, tenants_of
 
         sessions: tuple[str, ...] = ()
@@ -185,7 +185,7 @@ class ReasoningMemory:
             raise unusable(address_of(self._path, MEMORY), error, MEMORY) from error
 
     def _open_reader(self) -> Engine:
-        """Return what is read with. Raises LogMissing where there is no memory."""
+        """Return the engine to read with. Raises LogMissing where there is no memory."""
         from bardo.adapters.stores.database import engines, revisions
         from bardo.adapters.stores.database.problems import MEMORY
         from bardo.adapters.stores.migrations import MEMORY_BRANCH

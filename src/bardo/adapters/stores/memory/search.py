@@ -145,7 +145,7 @@ def _with_half(connection: Connection, phrases: Sequence[Phrase], numbers: Seque
     """Return those of some episodes that have at least half of the phrases: nearly every text has a small word of a long query."""
     column = texts.c
     query = select(column.row_number, column.question, column.thinking, column.answer)
-    # The first words stand for their phrases: what is looked at here has one whole phrase already.
+    # The first words stand for their phrases: each text here has one whole phrase already.
     wanted = [phrase.words[0] for phrase in phrases]
     matching: set[int] = set()
     for number, *columns in connection.execute(query.where(column.row_number.in_(numbers))):
@@ -168,7 +168,7 @@ def _for_postgresql(phrase: Phrase) -> str:
 def conditions(
     selection: EpisodeSelection, sessions: Sequence[str], settings: MemorySettings | None, now: float
 ) -> list[ColumnElement[bool]]:
-    """Return what the rows of a selection have in common; with `settings`, without what is too old."""
+    """Return what the rows of a selection have in common; with `settings`, without those that are too old."""
     equal = (
         (_column.tenant, selection.tenant),
         (_column.key_id, selection.key),

@@ -1,4 +1,4 @@
-"""The writing side of the reasoning memory: drafts become episodes, and what is too old or too much is removed.
+"""The writing side of the reasoning memory: drafts become episodes, and old or surplus episodes are removed.
 
 Loads SQLAlchemy: import it where a memory is opened, and nowhere above.
 """
@@ -72,7 +72,7 @@ class MemoryWriter(BatchWriter[EpisodeDraft]):
         session: str = "",
         schema_ok: bool | None = None,
     ) -> None:
-        """Queue what is kept of a call; nothing where nothing was thought. Never raises, and never waits."""
+        """Queue the draft of a call, unless the model did not think. Never raises, and never waits."""
         try:
             draft = draft_of(row, request, response, schema_ok=schema_ok)
             if draft is not None:
@@ -157,7 +157,7 @@ class EpisodeStore:
         self.sweep()
 
     def sweep(self) -> None:
-        """Remove what is too old, and what is too much, where that was not done for a while."""
+        """Remove old and surplus episodes, if that was not done for a while."""
         if self._watch() - self._swept_at < SECONDS_BETWEEN_SWEEPS:
             return
         self._swept_at = self._watch()

@@ -35,4 +35,4 @@ PAYMENTS_BRANCH = Branch("payments", "payments_0001", "payments_version")
 BATCHES_BRANCH = Branch("batches", "batches_0002", "batches_version")
 BRANCHES = (LOG_BRANCH, MEMORY_BRANCH, KEYS_BRANCH, PAYMENTS_BRANCH, BATCHES_BRANCH)
 LEDGER_TABLES = frozenset((VERSIONS, *(branch.earlier_table for branch in BRANCHES)))
-"""Tables of which a database that nobody can make anew has at least one."""
+"""Tables of which a database that cannot be made anew has at least one."""

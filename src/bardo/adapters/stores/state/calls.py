@@ -75,7 +75,7 @@ class WriteBuffer:
                 self._ambiguous.discard((write.tenant, key))
 
     def find(self, tenant: str, keys: Sequence[str]) -> dict[str, bytes]:
-        """Return what is certainly meant by these keys."""
+        """Return the values that these keys certainly mean."""
         writes = {key: self._by_key.get((tenant, key)) for key in keys if (tenant, key) not in self._ambiguous}
         return {key: write.value for key, write in writes.items() if write is not None}
 
@@ -84,9 +84,9 @@ T = TypeVar("T")
 
 
 class StateCalls:
-    """What asks one store. A call takes `seconds` at most; `name` is what is kept, in the log `area`, and `watch` measures time.
+    """The calls to one store. A call takes `seconds` at most; `name` is that of the data, in the log `area`, and `watch` measures time.
 
-    With `holds_writes`, what cannot be written is held here until it can. `reopen` opens its file where that is `renewable`.
+    With `holds_writes`, failed writes are held here until they succeed. `reopen` opens its file where that is `renewable`.
     """
 
     def __init__(
@@ -152,13 +152,13 @@ class StateCalls:
         return await self._ask(lambda store: store.remove(tenant, key))
 
     async def write_held(self) -> None:
-        """Write what is held, as far as the store takes it."""
+        """Write the held values, as far as the store takes them."""
         self._write_held()
         if self._write_task is not None:
             await self._write_task
 
     def close(self) -> None:
-        """Wait for what is under way, and close the store."""
+        """Wait for the calls under way, and close the store."""
         self._calls.close()
         self.store.close()
 
@@ -170,7 +170,7 @@ class StateCalls:
             self._write_task = asyncio.create_task(self._write_all())
 
     async def _write_all(self) -> None:
-        """Write what is held, in the order in which it came, until the store fails again."""
+        """Write the held values, in the order in which they came, until the store fails again."""
         while (write := self.unwritten.first()) is not None:
             if await self._ask(_put_call(write)) is None:
                 return

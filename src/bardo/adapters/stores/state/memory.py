@@ -20,7 +20,7 @@ class _Entry(msgspec.Struct):
     reply: str = ""
 
     def is_same_reply(self, other: _Entry) -> bool:
-        """Whether both are what is kept of one reply, or say the same."""
+        """Whether both are stored for one reply, or say the same."""
         return self.value == other.value or (self.reply != "" and self.reply == other.reply)
 
 

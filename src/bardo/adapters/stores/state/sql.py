@@ -1,6 +1,6 @@
-"""A store of state in PostgreSQL, which several machines share: its tables and functions, and what asks them.
+"""A store of state in PostgreSQL, which several machines share: its tables and functions, and their callers.
 
-What is kept expires, so that tables of another form are removed and made anew: they have no revisions. Every store has tables of its own,
+Values expire, so that tables of another form are removed and made anew: they have no revisions. Every store has tables of its own,
 whose names begin with that of the store (`{space}`); they hold what models said in plain form.
 
 Loads SQLAlchemy: import it where a store is opened.
@@ -120,7 +120,7 @@ DROP TABLE IF EXISTS {space}_entries, {space}_keys, {space}_shares;
 
 
 _ALL = b"*"
-# What is kept here expires: a crash of the server may cost its last second, and no call waits for its disk.
+# Values here expire: a crash of the server may cost its last second, and no call waits for its disk.
 _WITHOUT_DISK = "set_config('synchronous_commit', 'off', true)"
 
 
@@ -182,7 +182,7 @@ class PostgresStore:
             return bool(self._run(self._put, values)[0][0])
         self._prepare()
         with self._engine.begin() as connection:
-            # The lock that every change takes: until the end of this one nobody changes what is compared.
+            # The lock that every change takes: until the end of this one the compared rows do not change.
             connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({self._lock_number})")
             rows = connection.execute(self._find, {key: values[key] for key in ("tenant", "now", "keys")}).all()
             if [bytes(value) for _, value in rows] != [before]:

@@ -1,7 +1,7 @@
-"""What a store of state promises: bounded, expiring, and no tenant finds what another put in.
+"""What a store of state promises: bounded, expiring, and separate for each tenant.
 
 A value is put in under several keys and found by any of them. A key under which different replies were put in leads to none of them, as
-long as the latest is kept. What is oldest goes first: within a tenant that has had its share, then of all. Time is seconds, given by the
+long as the latest is kept. The oldest value goes first: within a tenant that has had its share, then of all. Time is seconds, given by the
 caller.
 """
 
@@ -24,7 +24,7 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KeyedStore(Protocol):
-    """Safe to use from several threads. Whoever calls it catches `problems`: what is raised where the store cannot be reached or used."""
+    """Safe to use from several threads. Its callers catch `problems`, the exceptions raised if the store cannot be reached or used."""
 
     @property
     def problems(self) -> tuple[type[Exception], ...]: ...
@@ -52,7 +52,7 @@ class KeyedStore(Protocol):
         ...
 
     def find(self, tenant: str, keys: Sequence[str], *, now: float) -> dict[str, bytes]:
-        """Return what is certainly meant by these keys and has not expired."""
+        """Return the values that these keys certainly mean and that have not expired."""
         ...
 
     def remove(self, tenant: str, key: str) -> bool:
