@@ -242,7 +242,7 @@ class Models:
         return any(row.holds in model for row, _ in self._cloud_ids)
 
     def _ids_at_maker(self, model: str) -> tuple[str, ...]:
-        """Return the ids by which its maker has a model that a cloud calls so, that of the snapshot first; none where no row fits."""
+        """Return the ids by which its maker has a model that a cloud calls so, that of the snapshot first, or none if no row fits."""
         name = model.rpartition("/")[2].lower()
         for row, pattern in self._cloud_ids:
             match = pattern.fullmatch(name) if row.holds in name else None

@@ -85,7 +85,7 @@ def _gap_of(prompt: str) -> JsonObject:
 
 
 def _messages(fields: JsonObject) -> list[JsonObject]:
-    """Return the messages of the chat; none where nothing is asked, which loads a model."""
+    """Return the messages of the chat, or none for an empty request, which loads a model."""
     prompt, images = optional(fields, "prompt", str) or "", optional(fields, "images", list) or []
     system, suffix = optional(fields, "system", str), optional(fields, "suffix", str)
     if not prompt and not images:

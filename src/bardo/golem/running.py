@@ -100,7 +100,7 @@ def budget_of(name: str) -> str:
 
 
 def budgets_of(means: Means, *, vitality: float | None, tick: Tick | None) -> Mapping[str, SubsystemBudget]:
-    """Return what each subsystem may spend today; none where nothing bounds it."""
+    """Return the amount that each subsystem may spend today, or none if it is unlimited."""
     if means.daily_budget_usd is None:
         return {}
     tick_now = tick or _QUIET

@@ -73,7 +73,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     stay_discount: float = 0.0
 
     def refusals(self, intent: Intent, conditions: Conditions = NO_CONDITIONS) -> tuple[str, ...]:
-        """Return every reason (`reasons.py`) for which it cannot do what the intent requires; none where it can."""
+        """Return every reason (`reasons.py`) for which it does not fit the intent, or none if it fits."""
         why = [reasons.lacks(name) for name in dict.fromkeys(intent.require) if name not in self.features]
         if conditions.private and _PRIVACY not in self.features:
             why.append(reasons.PRIVATE)

@@ -66,7 +66,7 @@ class Checker:
             return False
 
     def failures(self, value: Json, *, limit: int = MAX_FAILURES) -> tuple[Failure, ...]:
-        """Return the first places where a value breaks the schema; none where it conforms."""
+        """Return the first places where a value breaks the schema, or none if it conforms."""
         if not self.is_quick(value):
             told = self._judged_apart(value, limit)[1]
             return tuple(Failure(path=pointer(path), message=_short(text), keyword=name) for path, text, name in told)

@@ -73,7 +73,7 @@ class Place:
 
     @property
     def types(self) -> frozenset[str]:
-        """The JSON types that may stand here; none where nothing is said."""
+        """The JSON types that may stand here, or none if the schema names none."""
         return _types(self._schema, self._root, SCHEMA_DEPTH)
 
     def property(self, key: str) -> Place:
@@ -133,7 +133,7 @@ def _from_python(text: str) -> str:
 
 
 def _kinds(text: str) -> frozenset[str]:
-    """Return the names of the JSON types that `text` is of; none where it is no JSON."""
+    """Return the names of the JSON types that `text` is of, or none if it is no JSON."""
     try:
         value = json.loads(text, parse_constant=_refuse)
     except (ValueError, RecursionError):

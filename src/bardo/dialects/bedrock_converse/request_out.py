@@ -191,7 +191,7 @@ class _MessageWriter:
         return _with_cache_points([wire for block in blocks for wire in self._block(block)], self._losses)
 
     def _block(self, block: Block) -> list[JsonObject]:
-        """Return a block of a message, or of the result of a tool: none where it cannot be written, several for thinking with its state."""
+        """Return a block of a message, or of the result of a tool: none if it cannot be written, several for thinking with its state."""
         match block:
             case TextBlock() | RefusalBlock():
                 return self._text(block)

@@ -97,7 +97,7 @@ def _messages(message: Message, losses: Losses) -> list[JsonObject]:
 
 
 def _part(block: Block, losses: Losses) -> list[JsonObject]:
-    """Return a block as a part of content; none where it stands elsewhere, or says nothing."""
+    """Return a block as a part of content, or none if it stands elsewhere or is empty."""
     match block:
         case ToolCallBlock() | ToolResultBlock() | DocumentBlock():
             return []

@@ -219,7 +219,7 @@ class CompletionEncoder:
         return (encode_sse(encode_json({**chunk, **head, "object": "text_completion", "choices": choices})),)
 
     def _choice(self, choice: JsonObject) -> list[JsonObject]:
-        """Return a choice of a frame, none where it only names the role."""
+        """Return a choice of a frame, or none if it only names the role."""
         delta, index = choice.get("delta") or {}, choice["index"]
         text = delta.get("content") or ""
         if index not in self._offsets:

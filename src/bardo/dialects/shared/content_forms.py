@@ -295,7 +295,7 @@ _CALL = "image_generation_call"
 class PictureForm(msgspec.Struct, frozen=True, kw_only=True):
     """How one dialect writes a picture of a reply.
 
-    `read` returns the pictures of a value, none where it is something else, or where it holds more than pictures. `write` returns the value
+    `read` returns the pictures of a value, or none if it is something else, or holds more than pictures. `write` returns the value
     for one picture. `members` are those of a value that the picture, its place and its end are told by; other members are lost with another
     dialect. `field` is the field of the choice that lists such values; empty where each is a block of its own.
     """

@@ -192,7 +192,7 @@ def has_history(request: Request) -> bool:
 
 
 def turns_of(request: Request) -> tuple[TurnKeys, ...]:
-    """Return the keys of every assistant message of a request, and of those in a row together; none where no model has spoken yet."""
+    """Return the keys of every assistant message of a request, and of those in a row together, or none if there is no such message."""
     return history_of(request).turns if has_history(request) else ()
 
 

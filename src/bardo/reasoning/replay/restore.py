@@ -280,7 +280,7 @@ _MOST_PATHS = 8
 
 
 def named_states(request: Request, body: bytes, words: str) -> frozenset[str]:
-    """Return the data of the states of `request` that a refusal of `body` names; none where it does not say which."""
+    """Return the data of the states of `request` that a refusal of `body` names, or none if it names none."""
     states = state_data(request)
     if not states:
         return frozenset()

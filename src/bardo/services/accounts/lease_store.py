@@ -66,7 +66,7 @@ _SEEN = text(
     "INSERT INTO limit_workers (worker, seen_at) VALUES (:worker, :now) "
     "ON CONFLICT (worker) DO UPDATE SET seen_at = excluded.seen_at"
 )
-# All rows of a grant, or none where others have leased so much meanwhile that one limit holds more than `most`.
+# All rows of a grant, or none if others have leased so much meanwhile that one limit holds more than `most`.
 _PUT_WITHIN = text(
     "INSERT INTO limit_leases (account, name, period, worker, amount) "
     "SELECT :account, row.name, row.period, :worker, row.amount "

@@ -31,7 +31,7 @@ class Balances:
             self.revision += spent is not (amount <= 0)
 
     def of(self, provider: str, now: float) -> dict[str, float]:
-        """Return the balances of a provider that hold now; none where it has named none."""
+        """Return the balances of a provider that hold now, or none if it has reported none."""
         amounts = {name: self.amount(provider, name, now) for name in self._known.get(provider, ())}
         return {name: amount for name, amount in amounts.items() if amount is not None}
 

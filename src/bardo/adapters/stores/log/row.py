@@ -306,7 +306,7 @@ def from_columns(values: Mapping[str, Any]) -> LogRow:
 
 
 def _attempts(stored: Any) -> tuple[AttemptRecord, ...]:
-    """Return the attempts of a call; none where they were too many for a row."""
+    """Return the attempts of a call, or none if they were too many for a row."""
     try:
         return msgspec.convert(stored or (), tuple[AttemptRecord, ...])
     except msgspec.ValidationError:

@@ -114,7 +114,7 @@ class Listings:
 
 
 def layers_of_list(listed: ListedModel | None) -> tuple[Layer, ...]:
-    """Return what a list says of a model as a layer of control; none where it says nothing of thinking."""
+    """Return the facts of a model in a list as a layer of control, or none if it has no facts about thinking."""
     return () if listed is None or listed.facts.silent else (Layer("listing", listed.facts),)
 
 
