@@ -329,21 +329,21 @@ def _ends_there(name: str, at: int) -> bool:
     return _FURTHER.match(name, at) is None
 
 
-def _price_of(found: TablePrice, table: PriceTable) -> Price:
-    schedules = {schedule.variant: _schedule(schedule) for schedule in found.schedules}
+def _price_of(row: TablePrice, table: PriceTable) -> Price:
+    schedules = {schedule.variant: _schedule(schedule) for schedule in row.schedules}
     return Price(
         schedule=schedules.pop(""),
         variants=schedules,
-        request_fee=found.request_fee,
-        search_fee=found.search_fee,
-        valid_from=found.since,
+        request_fee=row.request_fee,
+        search_fee=row.search_fee,
+        valid_from=row.since,
         source=SOURCE,
         page=f"version {table.version}, taken over {table.checked}",
     )
 
 
-def _schedule(one: TableSchedule) -> Schedule:
-    return Schedule(rates=one.rates, tiers=tuple(Tier(above=tier.above, rates=tier.rates) for tier in one.tiers))
+def _schedule(row: TableSchedule) -> Schedule:
+    return Schedule(rates=row.rates, tiers=tuple(Tier(above=tier.above, rates=tier.rates) for tier in row.tiers))
 
 
 def plain_cost(price: Price, usage: Usage) -> CallCost | None:

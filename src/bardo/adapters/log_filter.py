@@ -130,8 +130,8 @@ def filtered_output(names: Iterable[str], level: int) -> Iterator[None]:
             logger.propagate = propagate
 
 
-def _cleaned(text: str, known: Iterable[Secrets]) -> str:
-    for secrets in known:
+def _cleaned(text: str, all_secrets: Iterable[Secrets]) -> str:
+    for secrets in all_secrets:
         text = secrets.in_text(text)
     return printable(text)
 

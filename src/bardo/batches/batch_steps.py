@@ -236,9 +236,9 @@ class BatchSteps:
         written = await asyncio.to_thread(self._outputs.write, batch, now)
         self._written.discard(batch.id)
 
-        def ended(one: BatchRecord) -> BatchRecord:
+        def ended(record: BatchRecord) -> BatchRecord:
             names = ("output_file_id", "error_file_id", "counts", "usage", "cost_nanos", "cost_known", "model")
-            done = replace(one, **{name: getattr(written, name) for name in names})
+            done = replace(record, **{name: getattr(written, name) for name in names})
             return done.came_to(last_status(done), self._clock())
 
         await self._change(batch, ended)

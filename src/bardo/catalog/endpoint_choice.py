@@ -56,9 +56,9 @@ def loss_counts(degraded: Iterable[Degradation]) -> LossCounts:
     return (counts[0], counts[1], counts[2], counts[3])
 
 
-def _weight(one: Degradation, rank: LossRank) -> int:
+def _weight(degradation: Degradation, rank: LossRank) -> int:
     """Return what a difference counts: a level that became the nearest one says more than a mere switch, or nothing."""
-    return _LOST if rank == "reasoning" and one.sent in (None, "on") else _CHANGED
+    return _LOST if rank == "reasoning" and degradation.sent in (None, "on") else _CHANGED
 
 
 @lru_cache(maxsize=2048)

@@ -53,11 +53,11 @@ def from_words(kind: AnswerType, text: str, known: Json = None) -> dict[str, Jso
     }
 
 
-def _from_text(field: FieldKind, text: str, known: Json) -> Json:
+def _from_text(field: FieldKind, text: str, parsed: Json) -> Json:
     if get_origin(field.kind) is list:
         return _list(field, text)
     if isinstance(field.kind, type) and issubclass(field.kind, msgspec.Struct):
-        return from_words(field.kind, _section(field, text), known)
+        return from_words(field.kind, _section(field, text), parsed)
     if field.kind is bool:
         return _is_true(field.name, text)
     match field.rule:

@@ -353,6 +353,6 @@ def state_of(circuit: Circuit | None, whole: Circuit | None, rest: Rest | None) 
     return "healthy"
 
 
-def _fails_often(one: Circuit) -> bool:
-    calls = one.window.calls
-    return calls >= one.policy.least_calls and one.window.failed > one.policy.error_rate * calls
+def _fails_often(circuit: Circuit) -> bool:
+    calls = circuit.window.calls
+    return calls >= circuit.policy.least_calls and circuit.window.failed > circuit.policy.error_rate * calls

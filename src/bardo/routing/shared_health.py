@@ -248,22 +248,22 @@ class SharedHealth:
             self._news.append((at, (counts.provider, model), True))
             yield HealthChange(counts.provider, model, is_down=True)
 
-    def _take(self, one: HealthNews, age: float, now: float, at: float) -> Iterator[HealthChange]:
+    def _take(self, item: HealthNews, age: float, now: float, at: float) -> Iterator[HealthChange]:
         own = self._own
-        match one:
+        match item:
             case TargetDown():
-                if own.open_as_others(one, now + one.due_in - age, at):
-                    yield HealthChange(one.provider, one.model, is_down=True)
+                if own.open_as_others(item, now + item.due_in - age, at):
+                    yield HealthChange(item.provider, item.model, is_down=True)
             case TargetUp():
-                if own.close_as_others(one.provider, one.model, now - age - one.up_for, at):
-                    yield HealthChange(one.provider, one.model, is_down=False)
+                if own.close_as_others(item.provider, item.model, now - age - item.up_for, at):
+                    yield HealthChange(item.provider, item.model, is_down=False)
             case KeyRests():
-                left = one.seconds_left - age
+                left = item.seconds_left - age
                 if left > 0:
-                    rest = Rest(now + left, now - one.rests_for - age, one.why, one.refused)
-                    own.rests.rest_as_others(one.provider, one.key, one.model, rest, one.times_rested)
+                    rest = Rest(now + left, now - item.rests_for - age, item.why, item.refused)
+                    own.rests.rest_as_others(item.provider, item.key, item.model, rest, item.times_rested)
             case KeyAccepted():
-                own.rests.end_as_others(one.provider, one.key)
+                own.rests.end_as_others(item.provider, item.key)
 
     def _down_names(self, provider: str, model: str, now: float) -> list[TargetName]:
         return [name for name in dict.fromkeys(((provider, ""), (provider, model))) if self._is_down(name, now)]

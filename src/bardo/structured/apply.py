@@ -99,7 +99,7 @@ def _of_mode(plan: StructuredPlan) -> tuple[Degradation, ...]:
     )
 
 
-def _of_rewrite(one: Rewrite) -> Degradation:
+def _of_rewrite(step: Rewrite) -> Degradation:
     return Degradation(
-        f"{_FIELD}.schema{one.path}", asked=one.kind.removesuffix("_dropped"), sent=one.effect, why=one.note
+        f"{_FIELD}.schema{step.path}", asked=step.kind.removesuffix("_dropped"), sent=step.effect, why=step.note
     )

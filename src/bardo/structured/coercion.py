@@ -98,8 +98,8 @@ def _from_string(text: str, accepted: frozenset[str]) -> Json:
     return _NOTHING
 
 
-def _number(said: str, *, whole: bool) -> int | float | None:
-    plain = _MONEY.sub("", said, count=1)
+def _number(text: str, *, whole: bool) -> int | float | None:
+    plain = _MONEY.sub("", text, count=1)
     if _GROUPED.fullmatch(plain) or (whole and _GROUPED_INTEGER.fullmatch(plain)):
         plain = plain.replace(",", "")
     figure = number(plain)

@@ -50,8 +50,8 @@ def main() -> None:
             signal.setitimer(signal.ITIMER_PROF, 0)
 
 
-def _answer(said: dict[str, Any]) -> None:
-    sys.stdout.write(json.dumps(said) + "\n")
+def _answer(answer: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(answer) + "\n")
     sys.stdout.flush()
 
 

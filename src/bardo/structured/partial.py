@@ -284,10 +284,10 @@ _STEPS = {
 }
 
 
-def _member_of(one: _Open) -> str | int:
-    if isinstance(one.value, dict):
-        return one.key if one.key is not None else ""
-    return max(0, len(one.value) - 1)
+def _member_of(container: _Open) -> str | int:
+    if isinstance(container.value, dict):
+        return container.key if container.key is not None else ""
+    return max(0, len(container.value) - 1)
 
 
 def _past_space(text: str, at: int) -> int:

@@ -404,24 +404,24 @@ class Search(msgspec.Struct, frozen=True):
         schema = self.judge.schema
         return forms(value, members_of(schema, schema)[0])
 
-    def _fit(self, found: ParsedValue, *, changing: bool = False) -> Extraction | None:
+    def _fit(self, candidate: ParsedValue, *, changing: bool = False) -> Extraction | None:
         """Return the first of a value's forms that conforms, with its types changed where `changing`."""
-        for value, wrappers in self._forms(found.value):
+        for value, wrappers in self._forms(candidate.value):
             value, lost = sendable(value)
             changed: tuple[str, ...] = ()
             if changing:
                 value, changed = coerce(value, self.judge.schema)
             if self.judge.accepts(value) and (not wrappers or means(self.judge.schema, value)):
-                return self._result(found, value, wrappers, (*lost, *changed))
+                return self._result(candidate, value, wrappers, (*lost, *changed))
         return None
 
     def _result(
-        self, found: ParsedValue, value: Json, wrappers: tuple[str, ...], coerced: tuple[str, ...]
+        self, candidate: ParsedValue, value: Json, wrappers: tuple[str, ...], coerced: tuple[str, ...]
     ) -> Extraction:
         return Extraction(
             value=value,
-            truncated=bool(found.cut),
-            repaired=not found.strict,
+            truncated=bool(candidate.cut),
+            repaired=not candidate.strict,
             coerced=coerced,
             unwrapped=wrappers,
             text=self.text,
@@ -431,8 +431,8 @@ class Search(msgspec.Struct, frozen=True):
         """Return the last value that conforms as it was written."""
         return _first(self._fit(candidate) for candidate in _last(found))
 
-    def _repaired_value(self, found: Iterable[ParsedValue]) -> Extraction | None:
-        return _first(self._fit(candidate, changing=True) for candidate in _last(found))
+    def _repaired_value(self, candidates: Iterable[ParsedValue]) -> Extraction | None:
+        return _first(self._fit(candidate, changing=True) for candidate in _last(candidates))
 
     # A whole text
 
@@ -450,18 +450,18 @@ class Search(msgspec.Struct, frozen=True):
         conforming = _first(self._readings(plain, seen, candidates))
         return conforming if conforming is not None else self._failed(candidates, plain)
 
-    def _readings(self, plain: str, seen: Scan, found: list[ParsedValue]) -> Iterator[Extraction | None]:
+    def _readings(self, plain: str, seen: Scan, candidates: list[ParsedValue]) -> Iterator[Extraction | None]:
         headless = restored(plain)
         if headless is not None:
             yield self._repaired_value(candidate for candidate in headless.found if candidate.cut != "scalar")
-        sure = [candidate for candidate in found if not candidate.unsure and not candidate.cut]
+        sure = [candidate for candidate in candidates if not candidate.unsure and not candidate.cut]
         yield self.as_it_stands(candidate for candidate in sure if candidate.strict)
         yield self.as_it_stands(sure)
         yield self._repaired_value(sure)
-        if found and is_open(found[-1], plain):
+        if candidates and is_open(candidates[-1], plain):
             return
         yield self._repaired_value(filter(None, map(python_literal, (plain, *fences(plain)))))
-        parts = [part for part in found if part.end > part.start and isinstance(part.value, dict | list)]
+        parts = [part for part in candidates if part.end > part.start and isinstance(part.value, dict | list)]
         between = (plain[left.end : right.start] for left, right in pairwise(parts))
         if len(parts) < 2 or parts[-1].cut == "scalar" or any(gap.strip(" \t\r\n,;") for gap in between):
             joined_values = []
@@ -470,7 +470,7 @@ class Search(msgspec.Struct, frozen=True):
                 ParsedValue([part.value for part in parts], parts[0].start, parts[-1].end, cut=parts[-1].cut)
             ]
         yield self._repaired_value(joined_values)
-        yield self._repaired_value(candidate for candidate in found if candidate.unsure and candidate.cut != "scalar")
+        yield self._repaired_value(part for part in candidates if part.unsure and part.cut != "scalar")
         yield self._bare_word(plain)
         if not any(candidate.cut for candidate in seen.found):
             yield self._from_lines(plain)
@@ -519,9 +519,9 @@ class Search(msgspec.Struct, frozen=True):
 
     # Failures
 
-    def _truncated(self, found: list[ParsedValue], plain: str) -> Extraction | None:
+    def _truncated(self, candidates: list[ParsedValue], plain: str) -> Extraction | None:
         """Return the last value where the text ended inside it: an example before it must not pass for the answer."""
-        last = found[-1] if found else None
+        last = candidates[-1] if candidates else None
         if last is None or not last.cut:
             return None
         if last.cut == "scalar" and plain.rstrip()[-1:] in ("}", "]") and not is_open(last, plain):
@@ -538,9 +538,9 @@ class Search(msgspec.Struct, frozen=True):
         result = self._error("truncated", "the text ends inside the answer", value)
         return msgspec.structs.replace(result, repaired=True)
 
-    def _truncated_error(self, found: list[ParsedValue], plain: str) -> Extraction:
+    def _truncated_error(self, candidates: list[ParsedValue], plain: str) -> Extraction:
         """Return the error of a reply that was cut, with what it holds."""
-        last = found[-1] if found else None
+        last = candidates[-1] if candidates else None
         partly = self._partly(last, plain) if last is not None else None
         return partly or self._error("truncated", "the reply ended before its answer was complete", None, judged=False)
 
@@ -552,8 +552,8 @@ class Search(msgspec.Struct, frozen=True):
             return "object" in accepted_types(schema, schema) and (not members or not members.keys().isdisjoint(value))
         return isinstance(value, list) and "array" in accepted_types(schema, schema)
 
-    def _failed(self, found: list[ParsedValue], plain: str) -> Extraction:
-        data = [candidate for candidate in found if not candidate.bare] or found
+    def _failed(self, candidates: list[ParsedValue], plain: str) -> Extraction:
+        data = [candidate for candidate in candidates if not candidate.bare] or candidates
         if not data:
             why = "the text is empty" if not plain.strip() else "there is no JSON in the text"
             return self._error("no_json", why, None, judged=False)
@@ -592,5 +592,5 @@ def _first(results: Iterable[Extraction | None]) -> Extraction | None:
     return next((result for result in results if result is not None), None)
 
 
-def _last(found: Iterable[ParsedValue]) -> Iterable[ParsedValue]:
-    return reversed(list(found)[-MAX_JUDGED:])
+def _last(candidates: Iterable[ParsedValue]) -> Iterable[ParsedValue]:
+    return reversed(list(candidates)[-MAX_JUDGED:])

@@ -345,10 +345,10 @@ def check_payments(settings: PaymentSettings, place: Place) -> None:
             raise ConfigError(f"{place.of('servers')}: the server of {network} has no address", hint=hint)
 
 
-def _check_known(names: tuple[str, ...] | Mapping[str, str], known: Mapping[str, str], key: str, place: Place) -> None:
+def _check_known(names: tuple[str, ...] | Mapping[str, str], titles: Mapping[str, str], key: str, place: Place) -> None:
     for name in names:
-        if name not in known:
-            listed = ", ".join(f"{name} ({title})" if name != title else name for name, title in known.items())
+        if name not in titles:
+            listed = ", ".join(f"{name} ({title})" if name != title else name for name, title in titles.items())
             raise ConfigError(f"{place.of(key)}: bardo cannot pay with {name!r}", hint=f"there are: {listed}")
 
 

@@ -251,23 +251,23 @@ def explain(
     )
 
 
-def _key_problem(key: str, place: Place, known: Collection[str], *, missing: bool) -> ConfigError:
+def _key_problem(key: str, place: Place, keys: Collection[str], *, missing: bool) -> ConfigError:
     if missing:
         return ConfigError(f"{place.of('')}: {key!r} is missing", hint=f'add {key} = "…"')
     if meant := meant_key(place.table, key):
         return ConfigError(f"{place.of(key)}: unknown key {key!r}", hint=meant)
-    near = get_close_matches(key, known, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"known keys: {', '.join(sorted(known))}"
+    near = get_close_matches(key, keys, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"known keys: {', '.join(sorted(keys))}"
     return ConfigError(f"{place.of(key)}: unknown key {key!r}", hint=hint)
 
 
-def _instead(key: str, said: str, choices: Collection[Any]) -> str:
+def _instead(key: str, message: str, choices: Collection[Any]) -> str:
     """Turn msgspec's `Expected …` into what to write."""
     if choices:
         return f"use one of {', '.join(msgspec.json.encode(word).decode() for word in choices)}"
-    expected = _EXPECTED.search(said)
+    expected = _EXPECTED.search(message)
     if expected is None:
-        return said
+        return message
     kind, sign, bound = expected.groups()
     if sign:
         return f"{key} must be {_BOUNDS[sign]} {bound.removesuffix('.0')}"

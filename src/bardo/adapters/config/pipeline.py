@@ -291,10 +291,10 @@ def profile_names(settings: PipelineSettings) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*settings.profiles, *profile_rows(), OFF)))
 
 
-def _check_known(name: str, known: Sequence[str], what: str, at: str) -> None:
-    if name and name not in known:
-        near = get_close_matches(name[:100], known, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(known)}"
+def _check_known(name: str, names: Sequence[str], what: str, at: str) -> None:
+    if name and name not in names:
+        near = get_close_matches(name[:100], names, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(names)}"
         raise ConfigError(f"{at}: bardo knows no {what} {name[:100]!r}", hint=hint)
 
 

@@ -102,10 +102,10 @@ def check_names(rows: Mapping[str, WorkloadRow], aliases: Mapping[str, Alias], t
                 raise ConfigError(f"{place.inside(name).of('model')}: {message}", hint=hint)
 
 
-def _check_alias(name: str, found: ResolvedModel, workloads: Workloads, place: Place) -> None:
+def _check_alias(name: str, alias: ResolvedModel, workloads: Workloads, place: Place) -> None:
     """Raise ConfigError for an alias that mixes a workload with models, or names one that is not there."""
-    for model in (found.model, *found.fallbacks):
-        if workloads.find(model) is not None and found.fallbacks:
+    for model in (alias.model, *alias.fallbacks):
+        if workloads.find(model) is not None and alias.fallbacks:
             hint = f"let the alias be {model!r} alone, and give the workload its fallbacks"
             raise ConfigError(f"{place.of(name)}: alias {name!r} lists a workload among its models", hint=hint)
         if model.startswith(PREFIX) and workloads.find(model) is None:

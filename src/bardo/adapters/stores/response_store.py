@@ -128,11 +128,11 @@ class ResponseStore:
         return await self._store.put(tenant, keys, value, now=self._clock(), reply=name) or False
 
 
-def _require_answer(found: T | None) -> T:
+def _require_answer(answer: T | None) -> T:
     """Return what the store answered. Raises Unavailable where it did not."""
-    if found is None:
+    if answer is None:
         raise Unavailable("kept responses cannot be reached now", hint="try again soon; the gateway's log says why")
-    return found
+    return answer
 
 
 def open_responses(

@@ -106,10 +106,10 @@ def _order_servers(group: list[int], states: Sequence[ServerState], bounds: Load
     return ServerOrder(places, why)
 
 
-def _rank(one: ServerState, most: int, balance: float) -> tuple[bool, bool, float]:
+def _rank(server: ServerState, most: int, balance: float) -> tuple[bool, bool, float]:
     """Return what servers are ordered by: whether one is down, has as many calls as it may, and how many tokens it has to read first."""
-    work = one.in_flight * one.tokens_per_call - one.warm_tokens + balance * one.placed_tokens
-    return not one.ready, one.in_flight >= most, work
+    work = server.in_flight * server.tokens_per_call - server.warm_tokens + balance * server.placed_tokens
+    return not server.ready, server.in_flight >= most, work
 
 
 def _cheapest_warm(

@@ -64,8 +64,8 @@ def read_question(text: str) -> Question | None:
         return None
     quoted: list[str] = []
 
-    def aside(found: re.Match[str]) -> str:
-        quoted.append(next(part for part in found.groups() if part is not None))
+    def aside(match: re.Match[str]) -> str:
+        quoted.append(next(part for part in match.groups() if part is not None))
         return " \x00 "
 
     plain = _QUOTED.sub(aside, text.replace("’", "'"))

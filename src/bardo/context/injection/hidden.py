@@ -56,14 +56,14 @@ def plain_form(text: str) -> str:
     return _WORD.sub(_in_one_script, unicodedata.normalize("NFKC", text))
 
 
-def _unescaped(found: re.Match[str]) -> str:
-    letter = chr(int(found[1] or found[2], 16))
+def _unescaped(match: re.Match[str]) -> str:
+    letter = chr(int(match[1] or match[2], 16))
     return letter if letter.isprintable() else " "
 
 
-def _in_one_script(found: re.Match[str]) -> str:
+def _in_one_script(match: re.Match[str]) -> str:
     """Return a word with look-alikes of Latin letters as these, where it has Latin letters too."""
-    word = found[0]
+    word = match[0]
     return word if word.isascii() or not _SCRIPTS.search(word) else word.translate(_LOOK_ALIKES)
 
 
@@ -99,9 +99,9 @@ def _lines_with(text: str, words: tuple[str, ...]) -> Iterator[str]:
     return (line for line in text.splitlines() if any(word in line.lower() for word in words))
 
 
-def _joined(found: re.Match[str]) -> str:
+def _joined(match: re.Match[str]) -> str:
     """Return the words of letters that stand apart: two signs between letters end a word, where any do."""
-    return " ".join(re.sub(r"[ ._*-]", "", word) for word in _GAPS.split(found[0]))
+    return " ".join(re.sub(r"[ ._*-]", "", word) for word in _GAPS.split(match[0]))
 
 
 def _is_leet(token: str) -> bool:

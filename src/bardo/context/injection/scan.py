@@ -375,13 +375,13 @@ def _without_quoted_attacks(text: str) -> str:
     if not about:
         return text
 
-    def shown(found: re.Match[str]) -> str:
-        start, end = found.span()
+    def shown(match: re.Match[str]) -> str:
+        start, end = match.span()
         before = bisect_left(about, start)
         near = (before and about[before - 1] >= start - _AROUND) or any(
             place < end + _AROUND for place in about[bisect_left(about, end) :][:1]
         )
-        return " " * (end - start) if near else found[0]
+        return " " * (end - start) if near else match[0]
 
     return _QUOTATION.sub(shown, text)
 

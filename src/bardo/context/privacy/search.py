@@ -87,8 +87,8 @@ def _values(text: str, spans: Sequence[Span]) -> list[DetectedValue]:
     ]
 
 
-def _shown(holes: str, spans: Sequence[Span], known: KnownValues) -> list[DetectedValue]:
+def _shown(holes: str, spans: Sequence[Span], repeated_values: KnownValues) -> list[DetectedValue]:
     """Return what shows in a text without its values. A value that is known, and stands there yet, is masked in words too."""
     searched = [value for value in _values(holes, spans) if HOLE not in value.value]
-    repeated = [value._replace(in_word=True) for value in searched if value.value in known]
-    return [*repeated, *(value for value in searched if value.value not in known)]
+    repeated = [value._replace(in_word=True) for value in searched if value.value in repeated_values]
+    return [*repeated, *(value for value in searched if value.value not in repeated_values)]

@@ -128,7 +128,7 @@ class Editing:
         self,
         proposed: Sequence[Proposal],
         made: Sequence[Edit],
-        kept: Session,
+        session: Session,
         request: Request,
         facts: LayerFacts,
         tokens: int,
@@ -138,7 +138,7 @@ class Editing:
         Where a prompt of so many `tokens` does not fit, all of them are worth it.
         """
         settings = self._editor.settings
-        warm = warm_prefix(facts, kept.sent_tokens, kept.sent_at, settings.cache_seconds)
+        warm = warm_prefix(facts, session.sent_tokens, session.sent_at, settings.cache_seconds)
         edits = behind([Edit(before=proposal.part.before, saved=proposal.saved) for proposal in proposed], made)
         turns = settings.remaining_turns or turns_so_far(request.messages)
         first = 0 if exceeds(tokens, request, facts) else first_worth_making(edits, warm, turns)

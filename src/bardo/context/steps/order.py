@@ -115,12 +115,12 @@ def _with_documents_first(messages: tuple[Message, ...], least: int, did: list[s
     return (*messages[:place], msgspec.structs.replace(message, blocks=blocks), *messages[place + 1 :])
 
 
-def _in_order(tools: tuple[Tool, ...], kept: Sequence[str], did: list[str]) -> tuple[Tool, ...]:
+def _in_order(tools: tuple[Tool, ...], ordered_names: Sequence[str], did: list[str]) -> tuple[Tool, ...]:
     """Return tools in the order that they had first in the session; those that are new stand at the end."""
     by_name = {tool.name: tool for tool in tools}
     if len(by_name) != len(tools) or any(_is_marked(tool.carried) for tool in tools):
         return tools
-    names = [name for name in kept if name in by_name]
+    names = [name for name in ordered_names if name in by_name]
     named = set(names)
     ordered = tuple(by_name[name] for name in (*names, *(tool.name for tool in tools if tool.name not in named)))
     if ordered == tools:
@@ -209,7 +209,7 @@ def domain_of(found: Mapping[str, Any]) -> str:
 
 
 def _with_kept(
-    messages: tuple[Message, ...], kept: Mapping[str, str]
+    messages: tuple[Message, ...], recipes: Mapping[str, str]
 ) -> tuple[tuple[Message, ...], dict[str, str], int]:
     """Return messages with what was added to them in earlier turns, which of it that is, and how many tokens came after the last of it."""
     added: dict[str, str] = {}
@@ -217,7 +217,7 @@ def _with_kept(
     again: list[Message] = []
     for place, message in enumerate(messages):
         since += message_tokens(message)
-        text = kept.get(_key(message, place)) if kept and _takes_words(message) else None
+        text = recipes.get(_key(message, place)) if recipes and _takes_words(message) else None
         again.append(message if text is None else _with_text(message, text))
         if text is not None:
             added[_key(message, place)] = text

@@ -319,7 +319,7 @@ class FunctionsPart:
 
 
 def _rewritten(
-    messages: Sequence[Message], found: Mapping[str, tuple[Message, ...]], wrapped: Collection[str], execute: str
+    messages: Sequence[Message], by_call: Mapping[str, tuple[Message, ...]], wrapped: Collection[str], execute: str
 ) -> Iterable[Message]:
     """Yield the messages as the model knows them. Results that the model got within a turn stand before those of the client."""
     renamed: set[str] = set()
@@ -331,7 +331,7 @@ def _rewritten(
             renamed |= {call.id for call in calls if call.name in wrapped}
             if calls and all(call.id in sent_calls for call in calls):
                 continue  # Some clients send each call of a reply as a message of its own.
-            turns = next((found[call.id] for call in calls if call.id in found), None)
+            turns = next((by_call[call.id] for call in calls if call.id in by_call), None)
             if turns is None:
                 yield _wrapped(message, wrapped, execute)
                 continue
@@ -524,13 +524,13 @@ class ToolChoice:
         return tuple(dict.fromkeys((*plan.names, *further)))
 
     def _sent(
-        self, request: Request, tools: Sequence[Tool], kept: Sequence[Tool]
+        self, request: Request, tools: Sequence[Tool], chosen: Sequence[Tool]
     ) -> tuple[tuple[Tool, ...], list[Tool]]:
         """Return the tools that are sent, those outside the choice first, and those that are left out."""
-        names, free = {tool.name for tool in kept}, {id(tool) for tool in tools}
+        names, free = {tool.name for tool in chosen}, {id(tool) for tool in tools}
         untouched = [tool for tool in request.tools if id(tool) not in free]
         dropped = [tool for tool in tools if tool.name not in names]
-        return with_marks([*untouched, *kept], dropped), dropped
+        return with_marks([*untouched, *chosen], dropped), dropped
 
     def _keep(self, facts: LayerFacts, before: ToolPlan | None, plan: ToolPlan) -> Generator[Any, Any, None]:
         if facts.session and not facts.dry and plan != before:

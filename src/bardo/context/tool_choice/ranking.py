@@ -209,16 +209,16 @@ def _centre_square(uses: ToolUses, tool: ToolVectors) -> float:
     return share**2 * dot(uses.mean, uses.mean) + 2 * share * rest * dot(uses.mean, tool.whole) + rest**2
 
 
-def _widened(whole: Sequence[float], known: Sequence[ToolVectors]) -> Generator[None, None, list[float]]:
+def _widened(whole: Sequence[float], vectors_of_tools: Sequence[ToolVectors]) -> Generator[None, None, list[float]]:
     """Return how near each tool is to the mean of the tools that fit best: tools of the same kind find each other."""
     most = max(whole)
     shares = [math.exp(_NARROWNESS * (score - most)) for score in whole]
-    centre = [0.0] * len(known[0].whole)
-    for share, vectors in zip(shares, known, strict=True):
+    centre = [0.0] * len(vectors_of_tools[0].whole)
+    for share, vectors in zip(shares, vectors_of_tools, strict=True):
         if share > 0.01:
             centre = [value + share * own for value, own in zip(centre, vectors.whole, strict=True)]
     near: list[float] = []
-    for vectors in known:
+    for vectors in vectors_of_tools:
         near.append(dot(centre, vectors.whole))
         if len(near) % (2 * COMPARED_AT_ONCE) == 0:
             yield

@@ -224,7 +224,7 @@ def _blocks(message: Message, losses: Losses) -> list[Written]:
     return written_blocks
 
 
-def _add_part(block: RefusalBlock | ResultPart, found: list[Written], losses: Losses) -> None:
+def _add_part(block: RefusalBlock | ResultPart, written_parts: list[Written], losses: Losses) -> None:
     """Add a block that may also stand in the result of a tool."""
     if type(block) is TextBlock or type(block) is RefusalBlock:
         if type(block) is TextBlock and block.opaque:
@@ -232,17 +232,17 @@ def _add_part(block: RefusalBlock | ResultPart, found: list[Written], losses: Lo
         text = block.text
         if text and not text.isspace():
             written: Written = {"type": "text", "text": text}
-            found.append(written if block.carried is None else {**written, **losses.own_fields(block.carried)})
+            written_parts.append(written if block.carried is None else {**written, **losses.own_fields(block.carried)})
         elif text:
             # Anthropic refuses text without a word in it.
             losses.lose(_BLANK, text, "text of nothing but space is not accepted")
     elif type(block) is UnknownBlock:
         if block.dialect == NAME and isinstance(block.value, dict):
-            found.append(block.value)
+            written_parts.append(block.value)
     elif type(block) is ImageBlock:
-        found.append(_image(block, losses))
+        written_parts.append(_image(block, losses))
     elif type(block) is DocumentBlock:
-        found += _document(block, losses)
+        written_parts += _document(block, losses)
 
 
 def _image(block: ImageBlock, losses: Losses) -> Written:

@@ -122,10 +122,10 @@ def _called(use: JsonValue) -> tuple[str, str]:
 
 
 def _write_tool_search(
-    request: Request, key: str, name: str, arguments: JsonObject, found: Sequence[str], error: str
+    request: Request, key: str, name: str, arguments: JsonObject, names: Sequence[str], error: str
 ) -> list[JsonObject]:
     use = f"{_OWN_ID}{key}"
-    references = [{"type": "tool_reference", "tool_name": name} for name in found]
+    references = [{"type": "tool_reference", "tool_name": name} for name in names]
     content: JsonObject = {"type": "tool_search_tool_search_result", "tool_references": references}
     if error:
         content = {"type": "tool_search_tool_result_error", "error_code": error}

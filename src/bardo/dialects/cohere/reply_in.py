@@ -345,8 +345,8 @@ def _as_list(value: object) -> list[Any]:
     return value if isinstance(value, list) else [] if value is None else [value]
 
 
-def _others(fields: JsonObject, *known: str) -> Others | None:
-    return Others(without(fields, *known)) or None
+def _others(fields: JsonObject, *names: str) -> Others | None:
+    return Others(without(fields, *names)) or None
 
 
 def _answer(message: JsonObject) -> wire.Answer:

@@ -421,12 +421,12 @@ _OF_RESPONSE, _OF_CANDIDATE = _names(wire.Response), _names(wire.Candidate)
 _WRONG = re.compile(r"`\$\.([^`]*)`$")
 
 
-def _read(fields: JsonObject, kind: type[W], known: Collection[str], at: str = "") -> W:
+def _read(fields: JsonObject, kind: type[W], own_names: Collection[str], at: str = "") -> W:
     """Return an object as a struct, with the fields that are not `known` beside it. Raises MalformedReply."""
-    others = Others({name: value for name, value in fields.items() if name not in known})
+    others = Others({name: value for name, value in fields.items() if name not in own_names})
     try:
         return msgspec.convert(
-            {name: fields[name] for name in known if name in fields} | {OTHERS: others or None}, kind
+            {name: fields[name] for name in own_names if name in fields} | {OTHERS: others or None}, kind
         )
     except msgspec.ValidationError as problem:
         wrong = _WRONG.search(str(problem))

@@ -413,7 +413,7 @@ def _system_role(request: Request) -> str:
     return role if isinstance(role, str) else ""
 
 
-def _tools(tools: tuple[Tool, ...], losses: Losses, known: frozenset[str], *, own: bool) -> list[JsonObject]:
+def _tools(tools: tuple[Tool, ...], losses: Losses, schema_fields: frozenset[str], *, own: bool) -> list[JsonObject]:
     declarations: list[JsonObject] = []
     written: list[JsonObject] = []
     for tool in tools:
@@ -421,7 +421,7 @@ def _tools(tools: tuple[Tool, ...], losses: Losses, known: frozenset[str], *, ow
         if not tool.hosted:
             if not declarations:
                 written.append({"functionDeclarations": declarations})
-            if (parameters := fields.get("parameters")) is not None and untaken_word(parameters, known):
+            if (parameters := fields.get("parameters")) is not None and untaken_word(parameters, schema_fields):
                 fields = {name: value for name, value in fields.items() if name != "parameters"}
             declarations.append(_declaration(tool if own else _with_lone_references(tool, losses), fields))
         elif fields:

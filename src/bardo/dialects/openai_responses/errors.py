@@ -51,11 +51,11 @@ def refusal_in_reply(found: JsonValue) -> UpstreamRefused:
 
 
 def _refused(
-    found: JsonValue, *, status: int, otherwise: str, provider: str = "", retry_after: str | None = None
+    error: JsonValue, *, status: int, otherwise: str, provider: str = "", retry_after: str | None = None
 ) -> UpstreamRefused:
-    fields = found if isinstance(found, dict) else {}
+    fields = error if isinstance(error, dict) else {}
     # ChatGPT's own endpoint says `detail`, some gateways a bare string.
-    message = found if isinstance(found, str) else fields.get("message") or fields.get("detail")
+    message = error if isinstance(error, str) else fields.get("message") or fields.get("detail")
     return UpstreamRefused(
         message if isinstance(message, str) and message else otherwise,
         provider=provider,
@@ -64,7 +64,7 @@ def _refused(
         upstream_type=_code_text(fields.get("type")),
         param=_code_text(fields.get("param")),
         retry_after=retry_after,
-        detail=found,
+        detail=error,
         dialect=NAME,
     )
 

@@ -418,7 +418,7 @@ def _take_shared(extra: JsonObject, shared: SharedFields, source: str, target: s
     return taken
 
 
-def _switched(extra: JsonObject, found: JsonObject, switch: ListSwitch, source: str) -> JsonObject:
+def _switched(extra: JsonObject, taken: JsonObject, switch: ListSwitch, source: str) -> JsonObject:
     """Take a switch out of `extra`, and return it as the target has it."""
     if source == switch.dialect:
         return {switch.list: [switch.item]} if take_at(extra, switch.name) is True else {}
@@ -430,7 +430,7 @@ def _switched(extra: JsonObject, found: JsonObject, switch: ListSwitch, source: 
         left = [item for item in listed if item != switch.item]
         extra.pop(switch.list)
         extra |= {switch.list: left} if left else {}
-    return {switch.name: True} if named or switch.implied_by in found else {}
+    return {switch.name: True} if named or switch.implied_by in taken else {}
 
 
 def take_at(extra: JsonObject, path: str) -> Any:

@@ -112,9 +112,9 @@ def is_asked_otherwise(request: Request, row: ProviderRow) -> bool:
     return False
 
 
-def _form_asked(known: HostedTool, request: Request) -> HostedForm | None:
+def _form_asked(tool: HostedTool, request: Request) -> HostedForm | None:
     """Return the form in which the client's dialect has a tool. A request of the library has none, and Chat's fields."""
-    return known.form_of(request.dialect or "openai_chat")
+    return tool.form_of(request.dialect or "openai_chat")
 
 
 def _is_refused(request: Request, row: ProviderRow, client_form: HostedForm, target_form: HostedForm | None) -> bool:
@@ -143,18 +143,18 @@ def _free(request: Request) -> Request:
     return msgspec.structs.replace(request, tool_choice=None)
 
 
-def _may_be_sent(request: Request, known: HostedTool, client_form: HostedForm, target_form: HostedForm) -> bool:
+def _may_be_sent(request: Request, tool: HostedTool, client_form: HostedForm, target_form: HostedForm) -> bool:
     """Whether the target may get it: a choice among functions has no name for a hosted tool in most dialects."""
     choice = request.tool_choice
     forced = choice is not None and choice.mode in ("required", "named")
     if target_form.alone or target_form.field:
         return not forced and (bool(target_form.field) or all(is_form(tool, client_form) for tool in request.tools))
     names = [tool.name for tool in request.tools if is_form(tool, client_form)]
-    return choice is None or choice.mode != "named" or choice.name not in (*names, known.name)
+    return choice is None or choice.mode != "named" or choice.name not in (*names, tool.name)
 
 
 def _carried(
-    request: Request, known: HostedTool, client_form: HostedForm, target_form: HostedForm, losses: Losses
+    request: Request, hosted: HostedTool, client_form: HostedForm, target_form: HostedForm, losses: Losses
 ) -> tuple[Request, JsonObject]:
     tools, fields = [], JsonObject()
     for tool in request.tools:
@@ -165,7 +165,7 @@ def _carried(
         if target_form.field:
             fields[target_form.field] = written
         else:
-            tools.append(Tool(name=known.name, hosted=True, carried=Carried(target_form.dialect, written)))
+            tools.append(Tool(name=hosted.name, hosted=True, carried=Carried(target_form.dialect, written)))
     extra = request.extra
     if client_form.field and isinstance(extra.get(client_form.field), dict):
         written = _rewritten(extra[client_form.field], client_form, target_form, losses)
@@ -174,7 +174,7 @@ def _carried(
             own = extra.get(target_form.field)
             fields[target_form.field] = merge_fields(written, own) if isinstance(own, dict) else written
         else:
-            tools.append(Tool(name=known.name, hosted=True, carried=Carried(target_form.dialect, written)))
+            tools.append(Tool(name=hosted.name, hosted=True, carried=Carried(target_form.dialect, written)))
         extra = {name: value for name, value in extra.items() if name != client_form.field}
     return msgspec.structs.replace(request, tools=tuple(tools), extra=extra), fields
 

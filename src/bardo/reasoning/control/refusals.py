@@ -152,16 +152,16 @@ def _patterns(refusals: tuple[Refusal, ...]) -> tuple[tuple[re.Pattern[str], Ref
     return tuple((re.compile(refusal.pattern), refusal) for refusal in refusals)
 
 
-def _facts(refusal: Refusal, found: re.Match[str], known: ResolvedFacts) -> Facts | None:
+def _facts(refusal: Refusal, match: re.Match[str], known: ResolvedFacts) -> Facts | None:
     match refusal.kind:
         case "levels":
-            return _levels(found["levels"], known)
+            return _levels(match["levels"], known)
         case "range":
-            return _range(known, least=int(found["least"]), most=int(found["most"]))
+            return _range(known, least=int(match["least"]), most=int(match["most"]))
         case "least":
-            return _range(known, least=int(found["least"]), most=None)
+            return _range(known, least=int(match["least"]), most=None)
         case "most":
-            return _range(known, least=0, most=int(found["most"]))
+            return _range(known, least=0, most=int(match["most"]))
         case "no_off":
             return Facts(off=False, omit="on")
         case "adaptive":

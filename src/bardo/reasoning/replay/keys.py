@@ -391,9 +391,9 @@ class Conversation:
         return since, loosely_said, content
 
 
-def _links(said: Texts, loosely_said: Texts, content: _TurnContent) -> tuple[str, str]:
+def _links(since: Texts, loosely_said: Texts, content: _TurnContent) -> tuple[str, str]:
     text, calls, ids, _ = content
-    return _digest_of((*said, text, *calls, *ids)), _digest_of((*loosely_said, *_loose_turn(text, calls)))
+    return _digest_of((*since, text, *calls, *ids)), _digest_of((*loosely_said, *_loose_turn(text, calls)))
 
 
 def _continued(behind: Behind, link: str) -> Behind:
@@ -505,13 +505,13 @@ def states_of(block: Block) -> tuple[Opaque, ...]:
     return block.opaque if type(block) in _STATEFUL else ()  # type: ignore[union-attr]
 
 
-def _state_keys(states: Sequence[Opaque], known: dict[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _state_keys(states: Sequence[Opaque], cached: dict[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the keys of state that only one reply can have, and of other state; `known` takes them by its data."""
     telling: list[str] = []
     others: list[str] = []
     for state in states:
         data = state.data
-        key = known[data] = known.get(data) or state_key(state)
+        key = cached[data] = cached.get(data) or state_key(state)
         (telling if len(data) >= _TELLING_STATE or is_globally_unique(data) else others).append(key)
     return tuple(telling), tuple(others)
 

@@ -448,9 +448,9 @@ def _is_said(text: TextBlock, part: TextRecord) -> bool:
     return len(text.text) == part.length and digest(text.text) == part.digest
 
 
-def _split_text(whole: str, said: Sequence[TextRecord]) -> Iterator[TextBlock]:
+def _split_text(whole: str, records: Sequence[TextRecord]) -> Iterator[TextBlock]:
     begin = 0
-    for part in said:
+    for part in records:
         yield TextBlock(whole[begin : begin + part.length], part.opaque)
         begin += part.length
 

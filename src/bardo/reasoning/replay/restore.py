@@ -246,7 +246,7 @@ class _Work:
 
 
 def _with_whole_turns(
-    request: Request, kept: dict[int, ReplyRecord], rows: dict[int, int]
+    request: Request, records: dict[int, ReplyRecord], rows: dict[int, int]
 ) -> tuple[Request, dict[int, ReplyRecord]]:
     """Return the request with each turn that its client cut into several messages as one, as its model said it, and the new places."""
     messages: list[Message] = []
@@ -254,8 +254,8 @@ def _with_whole_turns(
     place = 0
     while place < len(request.messages):
         count = rows.get(place, 1)
-        if place in kept:
-            moved[len(messages)] = kept[place]
+        if place in records:
+            moved[len(messages)] = records[place]
         messages.append(
             joined_messages(request.messages[place : place + count]) if count > 1 else request.messages[place]
         )

@@ -242,18 +242,18 @@ def _sums(models: Sequence[ModelUsage], reserved: int) -> dict[str, Any]:
     }
 
 
-def _model(one: ModelUsage) -> dict[str, Any]:
+def _model(usage: ModelUsage) -> dict[str, Any]:
     return {
-        "provider": one.provider,
-        "model": one.model,
-        "calls": one.calls,
-        "failed": one.failed,
-        "input_tokens": one.input_tokens,
-        "output_tokens": one.output_tokens,
-        "cost_usd": one.nanos / NANOS if one.cost_known else None,
-        "estimated_usd": one.estimated_nanos / NANOS,
-        "charged_usd": one.charged / NANOS if one.cost_known else None,
-        "calls_of_unknown_cost": one.calls - one.cost_known,
+        "provider": usage.provider,
+        "model": usage.model,
+        "calls": usage.calls,
+        "failed": usage.failed,
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "cost_usd": usage.nanos / NANOS if usage.cost_known else None,
+        "estimated_usd": usage.estimated_nanos / NANOS,
+        "charged_usd": usage.charged / NANOS if usage.cost_known else None,
+        "calls_of_unknown_cost": usage.calls - usage.cost_known,
     }
 
 

@@ -265,12 +265,12 @@ class LearnedRouting:
         else:
             self.router.learn_again(merged, self._unstored)
 
-    def _store(self, learned: Sequence[Learned], kept: bytes) -> LearnedState | None:
+    def _store(self, learned: Sequence[Learned], encoded: bytes) -> LearnedState | None:
         """Add what was learned to what the file holds by now, and return both, or None if it cannot be written.
 
         `kept` is all that this process knows, which is written where the file can no longer be read.
         """
-        own = msgspec.json.decode(kept, type=LearnedState)
+        own = msgspec.json.decode(encoded, type=LearnedState)
         try:
             with alone_with(self._path):
                 try:

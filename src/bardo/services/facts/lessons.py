@@ -182,8 +182,8 @@ _KINDS: dict[type[Lesson], str] = {
 }
 
 
-def _known(key: _Place, kept: _Kept) -> KnownLesson:
-    lesson = kept.lesson
+def _known(key: _Place, entry: _Kept) -> KnownLesson:
+    lesson = entry.lesson
     what = key.what
     if isinstance(lesson, RejectedField) and lesson.field.instead:
         what = f"{what}, sent as {lesson.field.instead}"
@@ -196,9 +196,9 @@ def _known(key: _Place, kept: _Kept) -> KnownLesson:
         model=key.at[2],
         shape=key.shape,
         caller=key.caller,
-        since=kept.since,
-        until=kept.until,
-        proofs=kept.proofs,
+        since=entry.since,
+        until=entry.until,
+        proofs=entry.proofs,
         words=lesson.words,
     )
 

@@ -308,8 +308,8 @@ class _WatchedReply:
         if lines and any(mark in lines for mark in self._marks):
             await self._keep(await run_by_size(len(lines), lambda: list(_ids_of_lines(lines, self._marks, self._row))))
 
-    async def _keep(self, found: Iterable[str]) -> None:
-        new = [text for text in dict.fromkeys(found) if text not in self._seen]
+    async def _keep(self, texts: Iterable[str]) -> None:
+        new = [text for text in dict.fromkeys(texts) if text not in self._seen]
         if new:
             self._seen.update(new)
             await self._ids.keep(self._tenant, new)

@@ -452,8 +452,8 @@ class CallPayments:
     async def _by(
         self, method: Method, context: PaidCallContext, provider: Provider, call: Call, key: str, refusal: Refusal
     ) -> Reply:
-        async def send(one: Call) -> Reply:
-            return await context.transport.send(one, context.limits.deadlines)
+        async def send(call: Call) -> Reply:
+            return await context.transport.send(call, context.limits.deadlines)
 
         if method != "wallet":
             return await send(context.keyring.sign(call, provider, clock=context.clock, key=key))

@@ -155,14 +155,14 @@ class Affinity:
             for place in targets
         ]
 
-    def _state(self, target: TargetFacts, found: ExpectedTokens, now: float) -> ServerState:
+    def _state(self, target: TargetFacts, prefix: ExpectedTokens, now: float) -> ServerState:
         """Return the facts about one target. For a provider with one address its load does not matter."""
         if not target.address:
-            return ServerState(warm_tokens=found.tokens, session_tokens=found.session, ready=not target.down)
+            return ServerState(warm_tokens=prefix.tokens, session_tokens=prefix.session, ready=not target.down)
         place = _target_name(target)
         return ServerState(
-            warm_tokens=found.tokens,
-            session_tokens=found.session,
+            warm_tokens=prefix.tokens,
+            session_tokens=prefix.session,
             in_flight=self._health.in_flight(place[0]),
             tokens_per_call=self._usage.new_tokens(place),
             placed_tokens=self.warm.placed_tokens(place, now),

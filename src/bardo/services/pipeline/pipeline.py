@@ -209,23 +209,23 @@ class LayerChoice:
         return tuple([name for name in self._layers_of(profile) if name in self._settings.locked])
 
     def _plan(
-        self, profile: str, switched: Switches, kept: tuple[str, ...]
+        self, profile: str, switched: Switches, locked: tuple[str, ...]
     ) -> tuple[LayerPlan, tuple[Degradation, ...]]:
-        key = profile, switched, kept
+        key = profile, switched, locked
         with self._making:
             made = self._plans.get(key)
             if made is None:
                 if len(self._plans) >= _MOST_PLANS:
                     self._plans.clear()
-                made = self._plans[key] = self._make_plan(profile, switched, kept)
+                made = self._plans[key] = self._make_plan(profile, switched, locked)
         return made
 
     def _make_plan(
-        self, profile: str, switched: Switches, kept: tuple[str, ...]
+        self, profile: str, switched: Switches, locked: tuple[str, ...]
     ) -> tuple[LayerPlan, tuple[Degradation, ...]]:
         names = set(self._layers_of(profile))
-        lost = [Degradation(f"pipeline.{name}", asked="off", why=_LOCKED) for name in kept if name not in names]
-        names |= set(kept)
+        lost = [Degradation(f"pipeline.{name}", asked="off", why=_LOCKED) for name in locked if name not in names]
+        names |= set(locked)
         lost += self._switch(names, switched)
         return self._ordered_plan(profile, names), tuple(lost)
 
@@ -300,9 +300,9 @@ def _not_allowed(what: str, allowed: Sequence[str], param: str) -> Forbidden:
     return Forbidden(f"{param}: this call may not choose {what}: {may}", hint=hint)
 
 
-def _unknown(what: str, name: str, known: Sequence[str], param: str) -> InvalidRequest:
-    near = get_close_matches(name[:100], known, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(known)}"
+def _unknown(what: str, name: str, names: Sequence[str], param: str) -> InvalidRequest:
+    near = get_close_matches(name[:100], names, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(names)}"
     return InvalidRequest(f"bardo knows no {what} {name[:100]!r}", hint=hint, param=param)
 
 

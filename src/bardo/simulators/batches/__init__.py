@@ -52,14 +52,14 @@ class AnthropicBatches(BatchServer):
         items = [self._item(index, fields(entry), seen) for index, entry in enumerate(entries)]
         return _json(self._encode_job(self.add("msgbatch_", items, {}, incoming), incoming))
 
-    def _item(self, index: int, one: Fields, seen: set[str]) -> Item:
-        key, params = one.get("custom_id"), one.get("params")
+    def _item(self, index: int, item: Fields, seen: set[str]) -> Item:
+        key, params = item.get("custom_id"), item.get("params")
         where = f"requests.{index}"
         if not isinstance(key, str) or not _ID.fullmatch(key):
             raise Refusal("bad_value", f"{where}.custom_id: String should match pattern '^[a-zA-Z0-9_-]{{1,64}}$'")
         if key in seen:
             raise Refusal("bad_value", f"{where}.custom_id: custom_id values must be unique")
-        if not isinstance(params, dict) or set(one) != {"custom_id", "params"}:
+        if not isinstance(params, dict) or set(item) != {"custom_id", "params"}:
             raise Refusal("missing_field", f"{where}.params: Field required")
         seen.add(key)
         return Item(key, "/v1/messages", params)

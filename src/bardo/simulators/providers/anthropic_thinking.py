@@ -114,14 +114,14 @@ def _thinking(message: Fields) -> Iterator[tuple[int, Fields]]:
                 yield position, item
 
 
-def _verify(where: str, one: Fields) -> dict[str, object]:
-    kind = text(one.get("type"))
+def _verify(where: str, item: Fields) -> dict[str, object]:
+    kind = text(item.get("type"))
     field = _SEALED[kind]
-    if not isinstance(one.get(field), str):
+    if not isinstance(item.get(field), str):
         raise Refusal("missing_field", f"{where}.{kind}.{field}: Field required")
-    bound = marks.verify(_SIGNER, marks.decode_base64(text(one[field])), head=_HEADS[kind])
+    bound = marks.verify(_SIGNER, marks.decode_base64(text(item[field])), head=_HEADS[kind])
     altered = bound is None or bound.get("kind") != kind
-    if altered or (kind == "thinking" and bound and bound["shown"] != marks.fingerprint(text(one.get("thinking")))):
+    if altered or (kind == "thinking" and bound and bound["shown"] != marks.fingerprint(text(item.get("thinking")))):
         raise Refusal("bad_value", f"{where}: Invalid `{field}` in `{kind}` block")
     return bound or {}
 

@@ -196,12 +196,12 @@ def _call(exchange: Exchange, index: int, call: ToolCall) -> Fields:
     return {"id": identifier, "function": {"index": index, "name": call.name, "arguments": call.arguments_value}}
 
 
-def _line(exchange: Exchange, said: Fields, *, done: bool = False) -> Fields:
-    message: Fields = {"role": "assistant", **said}
+def _line(exchange: Exchange, content: Fields, *, done: bool = False) -> Fields:
+    message: Fields = {"role": "assistant", **content}
     return {"model": exchange.model, "created_at": _time(exchange.created), "message": message, "done": done}
 
 
-def _last(exchange: Exchange, said: Fields) -> Fields:
+def _last(exchange: Exchange, content: Fields) -> Fields:
     """Return the line with the totals. A prompt that was cached whole is not counted."""
     usage = exchange.usage
     fresh = usage.input_tokens - usage.cached_input_tokens
@@ -210,7 +210,7 @@ def _last(exchange: Exchange, said: Fields) -> Fields:
     if fresh:
         ended["prompt_eval_count"] = usage.input_tokens
     ended |= {"prompt_eval_duration": _SECOND // 4, "eval_count": usage.output_tokens, "eval_duration": _SECOND}
-    return {**_line(exchange, said, done=True), **ended}
+    return {**_line(exchange, content, done=True), **ended}
 
 
 def _time(seconds: int) -> str:

@@ -196,10 +196,10 @@ def _chunks(exchange: Exchange) -> Iterator[Fields]:
     yield _chunk(exchange, "", usage.output_tokens, 0, _FINISH[exchange.turn.ending])
 
 
-def _chunk(exchange: Exchange, said: str, generated: int, read: int, stop: str, *, first: bool = False) -> Fields:
+def _chunk(exchange: Exchange, piece: str, generated: int, read: int, stop: str, *, first: bool = False) -> Fields:
     moment = datetime.fromtimestamp(exchange.created, UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
     result: Fields = {
-        "generated_text": said,
+        "generated_text": piece,
         "generated_token_count": generated,
         "input_token_count": read,
         "stop_reason": stop,

@@ -95,10 +95,10 @@ def _built_members(node: Schema, place: Place) -> _Members | None:
     return built
 
 
-def _add(built: _Members, name: str, before: Any, one: RewrittenPart, place: Place, *, required: bool) -> None:
-    built.schemas[name] = one.schema
-    if one.inverse is not None:
-        built.inverses[name] = one.inverse
+def _add(built: _Members, name: str, before: Any, part: RewrittenPart, place: Place, *, required: bool) -> None:
+    built.schemas[name] = part.schema
+    if part.inverse is not None:
+        built.inverses[name] = part.inverse
     if required:
         built.required.append(name)
     elif _must_be_required(place):

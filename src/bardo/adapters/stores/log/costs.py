@@ -117,10 +117,10 @@ def _of_days(
             yield tuple(row[: len(by)]), _sums(dict(zip(names, row[len(by) :], strict=True)))
 
 
-def _sums(found: dict[str, Any]) -> CallSums:
+def _sums(row: dict[str, Any]) -> CallSums:
     # PostgreSQL sums whole numbers into decimals.
-    numbers = {name: found[name] if name == "seconds" else int(found[name]) for name in SUMS}
-    parts: dict[str, int] = {cause: nanos for cause in CAUSES if (nanos := int(found[part_column(cause)]))}
+    numbers = {name: row[name] if name == "seconds" else int(row[name]) for name in SUMS}
+    parts: dict[str, int] = {cause: nanos for cause in CAUSES if (nanos := int(row[part_column(cause)]))}
     return CallSums(**numbers, parts=parts)
 
 

@@ -166,8 +166,8 @@ def gaps(connection: Connection) -> list[LogGap]:
     return [LogGap(**row._asdict()) for row in connection.execute(query)]
 
 
-def _rows(found: Iterable[Row[tuple[object, ...]]]) -> list[LogRow]:
-    return [from_columns(row._asdict()) for row in found]
+def _rows(rows: Iterable[Row[tuple[object, ...]]]) -> list[LogRow]:
+    return [from_columns(row._asdict()) for row in rows]
 
 
 def _ids_text(ids: Sequence[str]) -> str:

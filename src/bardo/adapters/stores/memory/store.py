@@ -179,10 +179,10 @@ class EpisodeStore:
             _log.warning("the index of words cannot be written anew: %s", engines.reason(error))
         self._engine.dispose()
 
-    def _add(self, connection: Connection, values: dict[str, Any], said: dict[str, Any]) -> None:
+    def _add(self, connection: Connection, values: dict[str, Any], contents: dict[str, Any]) -> None:
         number = connection.scalar(self._insert, values)
         if number is not None:
-            connection.execute(insert(texts), {"row_number": number, **said})
+            connection.execute(insert(texts), {"row_number": number, **contents})
 
     def _values(self, draft: EpisodeDraft) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the values of a draft's two rows."""

@@ -78,12 +78,12 @@ def _query(floor: str) -> str:
     return f"SELECT {day} AS day, {texts}, {sums}, {counts} FROM inference_log GROUP BY 1, 2, 3, 4, 5, 6"
 
 
-def _group(found: dict[str, Any]) -> dict[str, Any]:
-    numbers = {name: _bounded(found.get(name), whole=name != "seconds") for name in SUMS}
+def _group(row: dict[str, Any]) -> dict[str, Any]:
+    numbers = {name: _bounded(row.get(name), whole=name != "seconds") for name in SUMS}
     parts = {f"{cause}_part_nanos": 0 for cause in CAUSES}
-    texts = {name: found[name] for name in TEXTS}
-    group_id = hashlib.blake2b("\0".join([str(found["day"]), *texts.values()]).encode(), digest_size=16).hexdigest()
-    return {"group_id": group_id, "day": found["day"], **texts, **numbers, **parts}
+    texts = {name: row[name] for name in TEXTS}
+    group_id = hashlib.blake2b("\0".join([str(row["day"]), *texts.values()]).encode(), digest_size=16).hexdigest()
+    return {"group_id": group_id, "day": row["day"], **texts, **numbers, **parts}
 
 
 def _bounded(number: float | None, *, whole: bool) -> float:

@@ -60,9 +60,9 @@ def _openrouter(row: dict[str, Any]) -> LiveFacts:
     )
 
 
-def _with_none(offered: tuple[str, ...], said: Any) -> tuple[str, ...]:
+def _with_none(offered: tuple[str, ...], options: Any) -> tuple[str, ...]:
     """Keep `none` where it is listed among the levels: off is said by it then."""
-    return ("none", *offered) if offered and isinstance(said, list) and "none" in said else offered
+    return ("none", *offered) if offered and isinstance(options, list) and "none" in options else offered
 
 
 def read_anthropic(answers: Answers, model: str = "") -> dict[str, LiveFacts]:
@@ -167,8 +167,8 @@ def read_moonshot(answers: Answers, model: str = "") -> dict[str, LiveFacts]:
     return {name: _may_think(row.get("supports_reasoning"), row.get("context_length")) for name, row in rows}
 
 
-def _may_think(said: Any, context: Any) -> LiveFacts:
-    return NO_THINKING if flag(said) is False else LiveFacts(context=count(context))
+def _may_think(thinking: Any, context: Any) -> LiveFacts:
+    return NO_THINKING if flag(thinking) is False else LiveFacts(context=count(context))
 
 
 def _control(*, effort: bool, budget: bool, toggle: bool) -> tuple[Control, ...] | None:
@@ -314,8 +314,8 @@ def read_ds4(answers: Answers, model: str) -> dict[str, LiveFacts]:
 _CONTEXTS = (("n_ctx",), ("context_length",), ("default_generation_settings", "n_ctx"))
 
 
-def _aliases(said: Any) -> dict[str, Effort]:
-    return {name.lower(): acts for name, word in fields(said).items() if (acts := level(word)) is not None}
+def _aliases(aliases: Any) -> dict[str, Effort]:
+    return {name.lower(): acts for name, word in fields(aliases).items() if (acts := level(word)) is not None}
 
 
 def read_ollama(answers: Answers, model: str) -> dict[str, LiveFacts]:
