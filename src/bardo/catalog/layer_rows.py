@@ -255,7 +255,7 @@ class ProviderCompaction(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
     def is_expected(self, headers: Mapping[str, str]) -> bool:
         """Whether a client with these headers can read what the provider answers."""
         return all(
-            value in [value_named.strip() for value_named in headers.get(name, "").split(",")]
+            value in [part.strip() for part in headers.get(name, "").split(",")]
             for name, value in self.when_headers.items()
         )
 

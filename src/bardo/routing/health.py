@@ -343,7 +343,7 @@ def state_of(circuit: Circuit | None, whole: Circuit | None, rest: Rest | None) 
 
     `degraded`: more of its calls fail than may, and that is not certain yet; or it must wait for a rate limit. `unknown`: too few calls.
     """
-    circuits = [circuit for circuit in (circuit, whole) if circuit is not None]
+    circuits = [item for item in (circuit, whole) if item is not None]
     if any(circuit.down_since is not None for circuit in circuits) or (rest is not None and rest.refused):
         return "down"
     if rest is not None or any(_fails_often(circuit) for circuit in circuits):

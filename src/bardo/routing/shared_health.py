@@ -138,7 +138,7 @@ class SharedHealth:
         """Return what others are to be told since the last time."""
         counts, news, keys = self._counts, self._news, self._keys
         self._forget_unsent()
-        outgoing: list[HealthNews] = [counts.news(*name) for name, counts in counts.items()]
+        outgoing: list[HealthNews] = [total.news(*name) for name, total in counts.items()]
         for at, name, is_down in news:
             outgoing.extend(self._target_news(name, is_down, at, now))
         for (provider, key), was_taken in keys.items():

@@ -180,7 +180,7 @@ def _before(question: Question, term: Term) -> str:
 
 def _role_moved(line: str, roles: list[tuple[str, str]]) -> bool:
     """Return whether a role is one word's in one question, and another's in the other."""
-    left, right = any(line_of_one == line for line_of_one, _ in roles), any(other == line for _, other in roles)
+    left, right = any(own == line for own, _ in roles), any(other == line for _, other in roles)
     return left and right and (line, line) not in roles
 
 

@@ -321,7 +321,7 @@ def _headers(held: dict[str, str], asked: dict[str, str]) -> dict[str, str]:
     """Return headers with further values in lists: betas are one header with a comma between them."""
     headers = dict(held)
     for name, value in asked.items():
-        named = [name.strip() for name in headers.get(name, "").split(",") if name.strip()]
+        named = [part.strip() for part in headers.get(name, "").split(",") if part.strip()]
         headers[name] = ",".join(dict.fromkeys((*named, value)))
     return headers
 

@@ -46,9 +46,9 @@ class Reorder:
 
     def steps(self, request: Request, facts: LayerFacts) -> LayerSteps:
         """Put what stays the same first. A conversation whose thinking is bound to its prompt, and whose order is not known, stays."""
-        names = yield from _recall(facts)
+        stored = yield from _recall(facts)
         begun = any(message.role == "assistant" for message in request.messages)
-        if begun and names is None and any(is_bound(target.model) for target in facts.targets):
+        if begun and stored is None and any(is_bound(target.model) for target in facts.targets):
             return self._passed(
                 request, request, [], {"bound": "the model's thinking is valid only behind the same prompt"}
             )
@@ -58,8 +58,8 @@ class Reorder:
             messages = _with_stable_system(messages, did)
         if self._settings.documents:
             messages = _with_documents_first(messages, self._settings.least_document, did)
-        tools = _in_order(request.tools, names.tools if names else (), did) if self._settings.tools else request.tools
-        if facts.session and not facts.dry and tools and (names is None or names.tools != _names(tools)):
+        tools = _in_order(request.tools, stored.tools if stored else (), did) if self._settings.tools else request.tools
+        if facts.session and not facts.dry and tools and (stored is None or stored.tools != _names(tools)):
             yield StoreForSession(REORDER, facts.session, msgspec.msgpack.encode(_Order(_names(tools))))
         after = changed(request, messages=messages, tools=tools) if did else request
         return self._passed(request, after, did, {"tools": len(tools), "messages": len(messages)})

@@ -69,14 +69,14 @@ def _by_vectors(
     tools: Sequence[Tool], texts: Sequence[ToolText], query: str, tenant: str, *, uses: bool
 ) -> RankingSteps:
     asked: TextVectors = yield Embed((query,), tool_choice_rows().stop_words)
-    vectors = yield from _vectors_of(texts[:MOST_COMPARED], asked.fingerprint)
+    tool_vectors = yield from _vectors_of(texts[:MOST_COMPARED], asked.fingerprint)
     by_tool: FoundUses = {}
     if uses:
         by_tool = yield FindToolUses(tenant, tuple(tool.name for tool in tools), asked.fingerprint)
     [vector] = asked.vectors
     compared = [
         ComparedTool(text, vectors, by_tool.get(tool.name))
-        for tool, text, vectors in zip_longest(tools, texts, vectors)
+        for tool, text, vectors in zip_longest(tools, texts, tool_vectors)
     ]
     comparing = scoring_steps(ToolQuery(query, vector, asked.tier), compared)
     while True:
