@@ -1,1 +1,1 @@
-"""What calls cost: prices, and the arithmetic of costs in whole nano-dollars. Pure functions and values."""
+"""The costs of calls: prices, and the arithmetic of costs in whole nano-dollars. Pure functions and values."""

@@ -85,7 +85,7 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Price(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """What one model costs. Fees are nano-dollars: `request_fee` of each call, `search_fee` of each search that the provider made, or of
+    """The price of one model. Fees are nano-dollars: `request_fee` of each call, `search_fee` of each search that the provider made, or of
     all in a call together (`search_fee_once`).
 
     `variants` are the schedules of calls that are billed otherwise, by the name of the service tier; `batch` is that of batches. The cost
@@ -228,7 +228,7 @@ class TableSchedule(msgspec.Struct, frozen=True, array_like=True):
 
 
 class TablePrice(msgspec.Struct, frozen=True, array_like=True):
-    """What a model costs since a date, in some minutes of the day (UTC; from the first until before the second, maybe over midnight)."""
+    """The price of a model since a date, in some minutes of the day (UTC; from the first until before the second, maybe over midnight)."""
 
     since: str
     schedules: tuple[TableSchedule, ...]
@@ -406,7 +406,7 @@ _USUAL_RATES = Rates(input=100, cache_read=10, cache_write=125, output=400)
 
 
 _Line: TypeAlias = tuple[Cause, int, int | None]
-"""What tokens are a part of, how many they are, and their price per million, or None if unknown."""
+"""The part of the cost that tokens belong to, their number, and their price per million, or None if unknown."""
 
 
 def cost_of(price: Price | None, usage: Usage, *, batch: bool = False) -> CallCost:
@@ -567,7 +567,7 @@ _WITHIN_ANSWER = _GOES_ON | {"repair"}
 
 
 class AttemptCost(NamedTuple):
-    """What one attempt cost, and why it was made. `answered`: its reply is not known to have failed, or to have come too late."""
+    """The cost of one attempt, and why it was made. `answered`: its reply is not known to have failed, or to have come too late."""
 
     cause: AttemptCause
     cost: CallCost

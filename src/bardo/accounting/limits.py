@@ -33,7 +33,7 @@ _WITHOUT_PERIOD = ("concurrency", "usd_per_session")
 
 
 class KeyLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """What the calls of one key may take together, and those of each of its sessions. None is no limit; money is nano-dollars."""
+    """The limits of the calls of one key together, and of those of each of its sessions. None is no limit; money is nano-dollars."""
 
     requests_per_minute: int | None = None
     tokens_per_minute: int | None = None
@@ -77,7 +77,7 @@ class SessionAccount(NamedTuple):
 
     @property
     def id(self) -> str:
-        """What it is called where leases are kept. No name of a session holds the separator: it is not printable."""
+        """Its name in the store of leases. No name of a session holds the separator: it is not printable."""
         return _SEPARATOR.join((self.key_id, str(self.day), self.name))
 
 
@@ -99,7 +99,7 @@ _NO_LIMITS = KeyLimits()
 
 
 class Demand(NamedTuple):
-    """What one call takes, as far as it is known before it is sent. `nanos` is None for a call that can cost nothing."""
+    """The known demand of one call before it is sent. `nanos` is None for a call that can cost nothing."""
 
     requests: int = 1
     tokens: int = 0
@@ -109,7 +109,7 @@ class Demand(NamedTuple):
 
 
 class LeaseRequest(NamedTuple):
-    """What a process needs of one limit, and how much of it it has used already in this period."""
+    """A process's need of one limit, and its usage of it in this period."""
 
     name: LimitName
     period: int
@@ -133,7 +133,7 @@ class Shortage(NamedTuple):
 
 
 class LeasedUsage(NamedTuple):
-    """What of the limits of a key is leased by all processes, and what of its budgets is spent."""
+    """The leases of a key's limits by all processes, and the spent part of its budgets."""
 
     leases: Mapping[LimitName, Mapping[int, int]]
     spent_today: int
@@ -229,7 +229,7 @@ class Gauge:
 
 
 class Reservation:
-    """What one call has taken. `settle` of its allowance puts the truth in its place."""
+    """The amounts that one call has taken. `settle` of its allowance puts the truth in its place."""
 
     __slots__ = ("day_number", "money", "nanos", "slots", "tokens", "tokens_gauge")
 
@@ -243,7 +243,7 @@ class Reservation:
 
 
 class Allowance:
-    """What one process may give out of a key's limits until it leases more. `now` is Unix time throughout."""
+    """The amounts of a key's limits that one process may give out until it leases more. `now` is Unix time throughout."""
 
     def __init__(self, limits: KeyLimits) -> None:
         self.limits = limits

@@ -49,7 +49,7 @@ class Quote(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PaymentRules(msgspec.Struct, frozen=True, kw_only=True):
-    """What may be paid, to whom and where. Caps are nano-dollars; those of tenants and subsystems are for a day.
+    """The rules of payments: amounts, payees and networks. Caps are nano-dollars; those of tenants and subsystems are for a day.
 
     `recipients` are addresses in lower case. `over_estimate` is how many times the estimated cost of a call its price may be; 0: no bound.
     """
@@ -72,7 +72,7 @@ class Payer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Spending(msgspec.Struct, frozen=True, kw_only=True):
-    """What was paid or is held back today: by all, by the tenant and by the subsystem of one call."""
+    """The amounts paid or held back today: by all, by the tenant and by the subsystem of one call."""
 
     day: int = 0
     tenant: int = 0

@@ -18,7 +18,7 @@ from bardo.values.error_cleaning import printable
 from bardo.values.secrets import NO_SECRETS, Secrets, secrets_of
 
 _FIELDS = ("request_id", "provider", "model", "field", "shutdown")
-"""What lines say beside their message, where they do."""
+"""The fields of lines beside their message."""
 
 
 LOGGERS = (

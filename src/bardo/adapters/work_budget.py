@@ -14,7 +14,7 @@ from bardo.context.effects import TooMuchWork as TooMuchWork
 Result = TypeVar("Result")
 
 LEFT_OUT = "left_out"
-"""What the receipt of a layer says for which there was no time."""
+"""The receipt's text for a layer without time left."""
 
 
 class WorkBudget:

@@ -213,7 +213,7 @@ class _Lease:
 
 
 class OpenBatches(NamedTuple):
-    """What a gateway that has batches works with."""
+    """The parts of a gateway with batches."""
 
     store: BatchStore
     files: FileStore

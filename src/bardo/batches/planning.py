@@ -48,7 +48,7 @@ class PlannedItem(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def job_key(self) -> tuple[str, str, str, str, tuple[tuple[str, str], ...]]:
-        """What all requests of one job have in common."""
+        """The values that all requests of one job share."""
         return self.provider, self.model, self.dialect, self.wire.path, tuple(sorted(self.wire.headers.items()))
 
 

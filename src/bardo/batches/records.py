@@ -156,7 +156,7 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ItemResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of one item: a body in the client's dialect, and beside it what bardo tells of the call.
+    """The result of one item: a body in the client's dialect, and beside it bardo's report on the call.
 
     `status` is None if there was no reply; `code` and `message` say why then.
     """

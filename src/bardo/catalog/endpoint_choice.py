@@ -85,7 +85,7 @@ def choice_rows() -> _Rows:
 
 
 class DialectModels(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What holds for some models of one dialect.
+    """The rules for some models of one dialect.
 
     `models` are globs of ids in small letters with dashes for dots. `binds_schemas`: the model has structured output, for answers and for
     the arguments of tools. `system_turns`: it takes messages with the role `system` between the others. `earlier_reasoning`: it is taken

@@ -1,4 +1,4 @@
-"""What a model at a provider can do, by name, from `catalog/data/features.toml`."""
+"""The features of a model at a provider, by name, from `catalog/data/features.toml`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What providers say where they refuse one field of a request, from `catalog/data/field_refusals.toml`."""
+"""The words of providers that refuse one field of a request, from `catalog/data/field_refusals.toml`."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ class DifferentModels(Facts, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a provider takes in a dialect. The first of `forms` that a model's control fits is used, else the last.
+    """The wire forms that a provider takes in a dialect. The first of `forms` that a model's control fits is used, else the last.
 
     `providers` are ids of provider rows (`*`: any), `owner` whose model rows come first, `makers` forms by the maker of the model.
     `assumed` holds for models nothing is known of: the provider's static form. `payloads` are the dialects, by the maker of the model,

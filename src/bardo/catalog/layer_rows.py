@@ -180,7 +180,7 @@ class BaseRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class SizeRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a size says of the complexity, from `least` on: characters of the text or of the conversation, tools, or blocks of code."""
+    """The effect of a size on the complexity, from `least` on: characters of the text or of the conversation, tools, or blocks of code."""
 
     of: SizeOf
     least: int
@@ -188,7 +188,7 @@ class SizeRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class NeedRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a call needs whose labels are those of `when`, each with at least `probability`. None leaves a field as it is."""
+    """The needs of a call whose labels are those of `when`, each with at least `probability`. None leaves a field as it is."""
 
     when: Annotated[dict[str, str], msgspec.Meta(min_length=1)]
     probability: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.6
@@ -501,7 +501,7 @@ class PiiEntity(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class PhoneNear(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What phone numbers are read by: the regions whose national numbers are known, unless others are configured."""
+    """The settings for phone numbers: the regions whose national numbers are known, unless others are configured."""
 
     regions: tuple[str, ...]
 
@@ -561,7 +561,7 @@ class ProfileRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class CapRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What some calls may not ask: those of `workloads` (globs; none: of all), of an agent whose vitality is below a bound.
+    """The bounds of some calls: those of `workloads` (globs; none: of all), of an agent whose vitality is below a bound.
 
     They may ask `models` (globs; none: all), whose prompts cost no more than so many dollars for a million tokens, with prompts of at most
     so many tokens. `why` is told to the caller.

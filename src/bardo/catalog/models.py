@@ -28,7 +28,7 @@ _CONTROL_OF_WIRE: Mapping[ReasoningWire, tuple[Control, ...]] = {
     "effort": ("effort",),
     "tokens": ("budget",),
 }
-"""What each word of 001 §1 says of the control. `provider` leaves it to what the provider's kind of server takes."""
+"""The control that each word of 001 §1 stands for. `provider` leaves it to what the provider's kind of server takes."""
 ForcedTool = Literal["yes", "named", "named_not_thinking", "not_thinking", "not_budgeted", "never"]
 Rank = tuple[bool, bool, int, int]
 """How far a glob goes before others: without wildcards, of a row that goes first, by its letters, by its classes."""
@@ -67,7 +67,7 @@ class ModelIds(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
-    """What one source says of a model's thinking, or None if it says nothing.
+    """The facts that one source states of a model's thinking, each None if it is not stated.
 
     `control` lists the ways it is told how to think. `efforts` are its levels as they are spelled on the wire; `aliases` says as which
     level another one acts. `omit`: whether it thinks when nothing is sent. `off`: whether thinking can be turned off, `off_up_to`
@@ -138,7 +138,7 @@ class ModelRow(Facts, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 API_FIELDS = ("rules", "forced_tool", "tools_in", "output_limit", "budget")
-"""What a row says of the maker's API and not of the model itself."""
+"""The fields of a row that are about the maker's API and not about the model itself."""
 
 
 class FoundModel(msgspec.Struct, frozen=True, kw_only=True):

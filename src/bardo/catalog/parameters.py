@@ -25,7 +25,7 @@ class CallIds(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class ParameterRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What happens to parameters and messages at some providers, or with models whose row names the rule.
+    """The treatment of parameters and messages at some providers, or with models whose row names the rule.
 
     `owners` are owners of endpoints, `dialects` and `models` (globs) narrow them. `when`: always, while the model thinks, while it thinks
     within a budget, at `level`, or with models that are known not to think at all. `drop` names parameters that are taken out, `within`
@@ -87,7 +87,7 @@ class Parameters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     @cached_property
     def rules(self) -> Callable[[str, str, str, tuple[str, ...]], tuple[ParameterRule, ...]]:
-        """What returns the rules about a model: of its endpoint's owner, in a dialect, by its id, or named by its row."""
+        """The look-up of the rules about a model: by its endpoint's owner, dialect and id, and the names in its row."""
         return lru_cache(maxsize=2048)(self._rules)
 
     def _rules(self, owner: str, dialect: str, model: str, named: tuple[str, ...]) -> tuple[ParameterRule, ...]:

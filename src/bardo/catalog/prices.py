@@ -56,7 +56,7 @@ class PriceRow(
     forbid_unknown_fields=True,
     rename={"valid_from": "from", "providers": "provider"},
 ):
-    """What some models cost, by globs of their ids, everywhere or at some providers (globs of ids), since a date.
+    """The price of some models, by globs of their ids, everywhere or at some providers (globs of ids), since a date.
 
     A row without any price says that the price is not known. `batch_factor` and the factors of `service_tiers` stand for the share of the
     usual prices that such calls cost; `request_fee` is for each call, `search_fee` for each search that the provider makes, or with

@@ -56,7 +56,7 @@ class StateRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class TextRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What becomes of readable thinking that was made elsewhere.
+    """The treatment of readable thinking that was made elsewhere.
 
     `required`: where the provider refuses a message without thinking; `fill` is what stands there when there is none.
     """
@@ -156,7 +156,7 @@ class Reader(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReaderRules(NamedTuple):
-    """What the rows say of a reader, whatever it is to read.
+    """The rules of a reader, for everything it reads.
 
     `text`: what becomes of foreign text. `binding`: how state is bound to its prefix, or None if it is not. `needs_thinking`: it can think
     only behind calls that have their thinking. `expects_thinking`: it is given the thinking behind earlier calls back, so that a loss of

@@ -1,4 +1,4 @@
-"""What targets demand of the shape of a request: rows of `catalog/data/request_shapes.toml`, each with the refusal that tells it."""
+"""The demands of targets on the shape of a request: rows of `catalog/data/request_shapes.toml`, each with the refusal that tells it."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class Weights(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class ScoreRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a score is measured against.
+    """The reference values of a score.
 
     `max_cost_per_m_token` is in USD: who costs that or more scores 0 for cost. `input_share` is the part of the input in the price of a
     token. `unknown` is what an unknown term scores. `relaxed_latency` is how many times its latency a call takes in the second pass.

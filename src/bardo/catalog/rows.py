@@ -176,7 +176,7 @@ class ModelPaths(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class ProviderTraits(msgspec.Struct, frozen=True, kw_only=True):
-    """What kind of business a provider is.
+    """The traits of a provider as a business.
 
     `private`: it keeps no prompts and no answers. `self_funding`: the agent's own revenue pays for its calls. `context_engineering`: the
     layers that make a prompt smaller may work on its calls. `payment` are the ways in which it is paid, the preferred one first; empty
@@ -288,7 +288,7 @@ class ProviderRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     @property
     def traits(self) -> ProviderTraits:
-        """What kind of business the provider is."""
+        """The traits of the provider as a business."""
         return ProviderTraits(
             private=self.private,
             self_funding=self.self_funding,

@@ -28,7 +28,7 @@ class ListSwitch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class SharedFields(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What `dialects` have in common.
+    """The fields that `dialects` share.
 
     `same` are dotted paths that they share, `moved` the paths of one field by dialect. `providers` are ids of the rows that are known to
     take them from a client of the other dialect; `specified`: the specifications of the dialects themselves have them, so that a server of

@@ -1,4 +1,4 @@
-"""What monitoring systems call providers, from `catalog/data/telemetry.toml`."""
+"""The names of providers in monitoring systems, from `catalog/data/telemetry.toml`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What layers ask of who runs them: an answer of a model, vectors of texts, the time, and the memory of a session."""
+"""The effects that layers ask their runner for: an answer of a model, vectors of texts, the time, and the memory of a session."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class AskModel(Effect, frozen=True, kw_only=True):
 
 
 class ModelAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """What a model wrote, the id of that call in the log, and its cost in nano-dollars, or None if that is unknown."""
+    """A model's answer, the id of that call in the log, and its cost in nano-dollars, or None if that is unknown."""
 
     text: str
     request_id: str = ""

@@ -37,7 +37,7 @@ __all__ = [
 
 
 class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What one layer did with one call. `did` is a clause for a person, empty where it changed nothing.
+    """The report of one layer on one call. `did` is a clause for a person, empty where it changed nothing.
 
     `saw` holds what it looked at, as counts, names and scores: never what was said. `tokens_before` and `tokens_after` are estimates of
     the prompt, or None if the layer does not change its length. `microseconds` is how long it took, with the effects that it waited for,
@@ -54,7 +54,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class TargetFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What layers know of one target that may be asked. Tokens are counts; None is unknown.
+    """The facts for layers about one target that may be asked. Tokens are counts; None is unknown.
 
     `window` is how many tokens prompt and answer may have together, `max_output_tokens` the answer alone. `input_nanos` and
     `cache_read_nanos` are prices of a million tokens in nano-dollars. `warm_tokens` is how many tokens of this conversation's prompt the
@@ -76,7 +76,7 @@ class TargetFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LayerFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What layers may know beside the request.
+    """The facts for layers beside the request.
 
     `session` is the same for all turns of one conversation of one tenant, and reveals nothing of their content. `now` is Unix time.
     `models` names what the request's model stands for, in order, and `targets` who will be asked, best first: empty until they are known.
@@ -128,7 +128,7 @@ class KeptReply(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReplyPart(Protocol):
-    """What a layer has to do with the reply to a call that it passed on. Of `ended` and `failed` one is asked, once for each call.
+    """A layer's part in the reply to a call that it passed on. Of `ended` and `failed` one is asked, once for each call.
 
     `most_bytes` is how large the body of a reply may be that `ended` gets as it came; 0 where it needs none.
     """

@@ -26,7 +26,7 @@ class OwnCall(NamedTuple):
 
 
 class OwnResult(NamedTuple):
-    """What became of one call.
+    """The result of one call.
 
     `events` are for the client, in blocks of their own. `result` is for the model. `for_client`: the events are a call that the client
     executes, so that the reply ends with it; the result is None then.

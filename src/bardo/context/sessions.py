@@ -30,7 +30,7 @@ _SCHEME = re.compile(r"^[a-z][a-z0-9+.-]{0,20}://", re.IGNORECASE)
 
 
 class CallLabels(NamedTuple):
-    """What costs are summed by: the conversation, the agent that asks, and the repository in which it works; empty if unknown."""
+    """The labels by which costs are summed: the conversation, the agent that asks, and its repository; empty if unknown."""
 
     session: str = ""
     agent: str = ""

@@ -141,7 +141,7 @@ def payload_in(value: JsonObject) -> Payload | None:
 
 ANTHROPIC = "anthropic-claude-v1"
 DIRECT = f"{ANTHROPIC}-direct"
-"""What Anthropic itself signed, on its way to a client of InvokeModel and back: there the plain format is Bedrock's."""
+"""Signatures of Anthropic itself, on their way to a client of InvokeModel and back: there the plain format is Bedrock's."""
 
 
 def bedrocks(state: Opaque) -> Opaque:

@@ -47,7 +47,7 @@ _FILL = (
     "You fill the gap at the cursor in a text. What stands before the cursor is between <prefix> and </prefix>, and what stands after it "
     "between <suffix> and </suffix>. Answer with the missing text alone: no explanation, no code fence, and nothing that is there."
 )
-"""What a model is told that has to fill in a text before a suffix."""
+"""The instruction for a model that has to fill in a text before a suffix."""
 
 
 def decode_request(body: bytes, arrival: Arrival) -> Request:

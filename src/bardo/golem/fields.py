@@ -1,4 +1,4 @@
-"""What a field of an answer may hold, the strict JSON Schema of those fields, and the checks beyond it.
+"""The types of fields of answers, the strict JSON Schema of those fields, and the checks beyond it.
 
 A field says what it may hold in its annotation: `Unit` is a number from 0 to 1, `Signed` from -1 to 1, `Choices` a list of words. Ranges
 are not in the schema, as in the documents: `issues_of` checks them, so that they hold for providers that enforce no ranges too.
@@ -54,7 +54,7 @@ Stated = Annotated[str, Text(default="not stated")]
 
 
 class FieldKind(msgspec.Struct, frozen=True):
-    """What one field holds: a Python type, the rule of its annotation, and whether it may be null."""
+    """The kind of one field: a Python type, the rule of its annotation, and whether it may be null."""
 
     name: str
     kind: Any

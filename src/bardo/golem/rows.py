@@ -51,7 +51,7 @@ class _Row(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class IntentRow(_Row, frozen=True, kw_only=True):
-    """What a subsystem needs. `tier` is its tier where tiers decide whether it is asked; `resolved` is its typical resolution."""
+    """The needs of a subsystem. `tier` is its tier where tiers decide whether it is asked; `resolved` is its typical resolution."""
 
     name: str
     quality: Quality
@@ -118,7 +118,7 @@ class PressureRows(_Row, frozen=True, kw_only=True):
 
 
 class Economy(_Row, frozen=True, kw_only=True):
-    """What inference is to an agent's life, in dollars: one call of the dearest and of the cheapest model, and one day of life."""
+    """The economy of an agent's inference, in dollars: one call of the dearest and of the cheapest model, and one day of life."""
 
     llm_share_of_credit: float
     opus_call_usd: float
@@ -173,7 +173,7 @@ class RoutingTable(_Row, frozen=True, kw_only=True):
 
 
 class Configuration(_Row, frozen=True, kw_only=True):
-    """What a day costs with some providers, in dollars."""
+    """The cost of a day with some providers, in dollars."""
 
     name: str
     daily_cost_usd: float

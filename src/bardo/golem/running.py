@@ -56,14 +56,14 @@ _GOES_ON = "never"
 
 
 class Spent(msgspec.Struct, frozen=True, kw_only=True):
-    """What the subsystems of one budget spent today, in dollars: `diem` at providers that staked DIEM pays, `usd` elsewhere."""
+    """Today's spending of the subsystems of one budget, in dollars: `diem` at providers that staked DIEM pays, `usd` elsewhere."""
 
     usd: float = 0.0
     diem: float = 0.0
 
 
 class Means(msgspec.Struct, frozen=True, kw_only=True):
-    """What an agent may spend in a day in dollars, None for any amount; what it spent today by budget; and the rest of its DIEM."""
+    """The dollars that an agent may spend in a day, None for any amount; its spending today by budget; and the rest of its DIEM."""
 
     daily_budget_usd: float | None = None
     spent: Mapping[str, Spent] = {}
@@ -71,7 +71,7 @@ class Means(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Settled(msgspec.Struct, frozen=True, kw_only=True):
-    """What was settled of a call. `answer` is the answer without a model, or None if one is asked."""
+    """A settled call. `answer` is the answer without a model, or None if one is asked."""
 
     step: AgentStep
     degraded: tuple[Degradation, ...] = ()

@@ -1,1 +1,1 @@
-"""What an operator runs against servers: the probe, and the checks of conformance."""
+"""The programs that an operator runs against servers: the probe, and the checks of conformance."""

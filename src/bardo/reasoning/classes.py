@@ -16,7 +16,7 @@ METHODS = ("parse_reasoning_streaming_incremental", "finish")
 
 
 class ParsedChunk(Protocol):
-    """What a chunk added to the answer and to the reasoning, which is taken to come before it."""
+    """The parts that a chunk added to the answer and to the reasoning, which is taken to come before it."""
 
     @property
     def normal_text(self) -> str: ...

@@ -68,7 +68,7 @@ class ParserConfig(msgspec.Struct, frozen=True):
 
 
 class ParserResult(msgspec.Struct, frozen=True, gc=False):
-    """What a chunk added to the answer and to the reasoning."""
+    """The parts that a chunk added to the answer and to the reasoning."""
 
     normal_text: str = ""
     reasoning_text: str = ""
@@ -135,7 +135,7 @@ class ReasoningParser:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the caller should be told of this reply so far: headers that could not be read, tokens that are missing."""
+        """The notes for the caller on this reply so far: headers that could not be read, tokens that are missing."""
         return tuple(getattr(self._splitter, "notes", ()))
 
     def detect_and_parse_reasoning(self, text: str | bytes) -> ParserResult:

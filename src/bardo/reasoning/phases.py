@@ -100,7 +100,7 @@ def _node(stem: str, literals: list[str]) -> str:
 
 
 class Move(msgspec.Struct, frozen=True):
-    """What a marker does: lead to a phase, and vanish from the text or stay in it."""
+    """The effect of a marker: it leads to a phase, and vanish from the text or stay in it."""
 
     to: str
     text: Literal["gone", "left", "entered", "again"] = "gone"
@@ -111,7 +111,7 @@ class Move(msgspec.Struct, frozen=True):
     anew: bool = False
     """Whether an open block ends here, though what follows is reasoning too."""
     note: str = ""
-    """What the caller should be told."""
+    """A note for the caller."""
     unless_mentioned: bool = False
     """Whether a marker that a sentence only names does nothing."""
 

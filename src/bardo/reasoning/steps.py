@@ -29,7 +29,7 @@ _ORNAMENT = r"""[-+*#>•·–—"'“‘「『(\[_ \t]{0,8}(?:\d{1,3}[.)、:][ 
 
 
 class Marker(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What thinking does when a sentence of it begins with one of these words."""
+    """The step of thinking that begins with a sentence with one of these words."""
 
     kind: ReasoningStepType
     opens: tuple[str, ...]

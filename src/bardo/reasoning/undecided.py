@@ -88,7 +88,7 @@ class UndecidedSplitter:
 
     @property
     def notes(self) -> Sequence[str]:
-        """What the caller should be told of this reply, each thing once."""
+        """The notes for the caller on this reply, each once."""
         return () if self._decided is None else self._decided.notes
 
     def complete(self) -> None:

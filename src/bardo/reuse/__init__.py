@@ -18,13 +18,13 @@ from weakref import WeakSet
 Value = TypeVar("Value")
 
 MOST_BYTES = 32 * 1024 * 1024
-"""What all memories of a process may hold together by default."""
+"""The size that all memories of a process may have together by default."""
 ENTRY_BYTES = 512
-"""What an entry takes beside its key and its value: its place in the memory, its tuples, and the allocator's own."""
+"""The size of an entry beside its key and its value: its place in the memory, its tuples, and the allocator's own."""
 
 
 class _Budget:
-    """What all memories of this process hold together, in bytes, how much that may be, and whether anything is kept at all."""
+    """The size of all memories of this process together, in bytes, its limit, and whether anything is stored at all."""
 
     __slots__ = ("held", "lock", "memories", "most", "on")
 

@@ -25,7 +25,7 @@ class BudgetShare(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class SpentRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a subsystem does when its budget is spent. `tier` is the tier that stands in with `lower_tier`; `why` is for a person."""
+    """The fallback of a subsystem whose budget is spent. `tier` is the tier that stands in with `lower_tier`; `why` is for a person."""
 
     subsystem: str
     then: WhenSpent
@@ -50,7 +50,7 @@ class BudgetRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class SubsystemBudget(msgspec.Struct, frozen=True, kw_only=True):
-    """What one subsystem may spend in a day: `usd`, infinite for one without a bound, and before it `diem`, which costs no dollars.
+    """The budget of one subsystem for a day: `usd`, infinite for one without a bound, and before it `diem`, which costs no dollars.
 
     `diem` is the day's whole allocation, which all subsystems share that it pays for; it is 0 for the others.
     """

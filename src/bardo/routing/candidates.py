@@ -22,7 +22,7 @@ _PRIVACY = "privacy"
 
 
 class Prices(msgspec.Struct, frozen=True, kw_only=True):
-    """What a model costs, in USD per million tokens."""
+    """The prices of a model, in USD per million tokens."""
 
     input: float
     output: float
@@ -39,7 +39,7 @@ class Prices(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Conditions(msgspec.Struct, frozen=True, kw_only=True):
-    """What holds beside an intent, and is never relaxed.
+    """The conditions beside an intent, which are never relaxed.
 
     `private`: only private providers may see the call. Models rated above a cap are not asked. `down` are the ids of providers to which
     calls fail now.

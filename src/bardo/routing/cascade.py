@@ -23,7 +23,7 @@ WORDS: dict[Verdict, str] = {
     "empty": "it gave no answer",
     "failed": "its call failed",
 }
-"""What a verdict means, for a person."""
+"""The meaning of a verdict, for a person."""
 _LONGEST_JSON = 1_000_000
 _REFUSED = "refusal"
 
@@ -37,7 +37,7 @@ class MemberRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class CascadeRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What shows that an answer is not good enough: phrases in its first and last `characters`, and members of a JSON object."""
+    """The signs that an answer is not good enough: phrases in its first and last `characters`, and members of a JSON object."""
 
     characters: int
     unsure: tuple[str, ...]

@@ -21,7 +21,7 @@ from bardo.values.errors import (
 )
 
 Fault = Literal["connection", "timeout", "overloaded", "server", "malformed", "broken"]
-"""What a provider does wrong: no connection, no answer in time, 503 or 529, another 5xx, a reply that is none of its dialect, a cut one."""
+"""Faults of a provider: no connection, no answer in time, 503 or 529, another 5xx, a reply that is none of its dialect, a cut one."""
 
 BUCKETS = 10
 CERTAINTY = 1.959963984540054

@@ -1,4 +1,4 @@
-"""What was decided of a call: who is asked, who was considered in which order, and why others are not."""
+"""The routing decision of a call: the target, the candidates in order, and why others were refused."""
 
 from __future__ import annotations
 

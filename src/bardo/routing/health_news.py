@@ -1,4 +1,4 @@
-"""What gateways tell each other of the health of targets: counts of calls, targets that went down or came back, and rests of keys.
+"""The messages between gateways about the health of targets: counts of calls, targets that went down or came back, and rests of keys.
 
 Nothing in it is a time of a clock: everything is seconds before or after the moment it is sent.
 """

@@ -1,4 +1,4 @@
-"""What an agent gives up as its means run out: how its vitality changes an intent, how deep a model thinks, and a temperature.
+"""The savings of an agent whose means run out: how its vitality changes an intent, how deep a model thinks, and a temperature.
 
 Vitality is a number from 0 to 1: the remaining part of an agent's life. Pressure is 1 less that. The numbers, and the parts of the agent
 that are exempt, are a `PressureRules` value: rows of whoever brings such an agent.

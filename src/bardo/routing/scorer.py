@@ -22,7 +22,7 @@ _DIGITS = 9
 
 
 class RoutingContext(msgspec.Struct, frozen=True, kw_only=True):
-    """What a candidate is scored for. `max_latency_ms` None: any latency is as good as another. `diem`: DIEM pays where it is taken."""
+    """The conditions of a score. `max_latency_ms` None: any latency is as good as another. `diem`: DIEM pays where it is taken."""
 
     required_features: tuple[str, ...] = ()
     cost_sensitivity: float = 0.5

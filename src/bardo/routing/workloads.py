@@ -22,7 +22,7 @@ from bardo.values.profile import InferenceProfile
 from bardo.values.request import Intent, Quality
 
 PREFIX = "bardo/"
-"""What stands before a workload's name in the place of a model."""
+"""The prefix of a workload's name in the place of a model."""
 Features = Annotated[tuple[Annotated[str, msgspec.Meta(min_length=1, max_length=64)], ...], msgspec.Meta(max_length=32)]
 _INTENT = tuple(name for name in Intent.__struct_fields__ if name != "subsystem")
 

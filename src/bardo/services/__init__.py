@@ -1,1 +1,1 @@
-"""What a running gateway keeps: facts about providers, accounts, payments, telemetry, and the layers of calls."""
+"""The services of a running gateway: facts about providers, accounts, payments, telemetry, and the layers of calls."""

@@ -36,7 +36,7 @@ from bardo.simulators.turns import Conversation, Tool, ToolCall, Turn, Usage
 from bardo.simulators.x402 import SELLER_BEHAVIOURS, PaidSimulator, PaymentTerms, SimulatedNetwork
 
 Turns: TypeAlias = Script | Turn | str | Sequence[Turn | str] | Callable[[Conversation], Turn]
-"""What a model is to say: turns, of which plain text may be given as such, or a function that answers each request."""
+"""The answers of a model: turns, of which plain text may be given as such, or a function that answers each request."""
 FixtureScope: TypeAlias = Literal["function", "class", "module", "package", "session"]
 
 _SECRET = "***"
@@ -79,7 +79,7 @@ class SimulatedProvider:
 
     @property
     def requests(self) -> list[SeenRequest]:
-        """What has arrived, in order, refused requests and requests for the list of models included."""
+        """The requests that arrived, in order, refused requests and requests for the list of models included."""
         return [_seen_request(incoming) for incoming in tuple(self._simulator.requests)]
 
     def play(self, turns: Turns, *, in_order: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""What a server demands of the shape of a request beside the fields of its dialect, each refused in the server's own words.
+"""The demands of a server on the shape of a request beside the fields of its dialect, each refused in the server's own words.
 
 A request is seen alike in every dialect: the names and schemas of its tools, its stop sequences, and its messages one after the other.
 """
@@ -18,7 +18,7 @@ _SCHEMAS = ("properties", "patternProperties", "$defs", "definitions", "dependen
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What a text must match whole, and the words for one that does not: `{place}` is where it stands, `{given}` the text itself."""
+    """A pattern that a text must match whole, and the words for one that does not: `{place}` is its place, `{given}` the text itself."""
 
     pattern: str
     words: str

@@ -1,4 +1,4 @@
-"""What every simulated provider has: paths, authentication, a list of models, and error messages.
+"""The base of every simulated provider: paths, authentication, a list of models, and error messages.
 
 A dialect's class reads requests and writes replies; a provider's class, in `providers/`, sets the few things its
 real counterpart does differently.
@@ -29,7 +29,7 @@ class Provider(ABC):
     base_path: ClassVar[str] = "/v1"
     """The path of the base URL in bardo's configuration."""
     prefix: ClassVar[str | None] = None
-    """What the paths below are relative to, where that is not the base path."""
+    """The prefix of the paths below, if that is not the base path."""
     needs_key: ClassVar[bool] = True
     """False for local servers: they check a key only where they were given one."""
     lists_without_key: ClassVar[bool] = False

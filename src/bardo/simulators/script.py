@@ -1,4 +1,4 @@
-"""What a simulated model says: from a script, from the instances of a schema, or as the question asks."""
+"""The answers of a simulated model: from a script, from the instances of a schema, or as the question asks."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ _TRANSFER = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaymentTerms:
-    """What a seller wants for a call. `version` is that of x402; `domain_name` and `domain_version` are the token's."""
+    """A seller's terms for a call. `version` is that of x402; `domain_name` and `domain_version` are the token's."""
 
     amount: int = 2_500
     recipient: str = "0x00000000000000000000000000000000000000A1"

@@ -1,4 +1,4 @@
-"""What a byte stream is made of, and framings that need no delimiters."""
+"""The frames of a byte stream, and framings that need no delimiters."""
 
 from __future__ import annotations
 

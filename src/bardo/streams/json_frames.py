@@ -12,7 +12,7 @@ from bardo.streams.frames import MAX_FRAME_BYTES, Frame, OversizedFrame
 
 
 class _JsonDecoder(ABC):
-    """What both readers have in common: the bytes of a frame that has not ended, and the limit of them. Linear; holds at most one frame."""
+    """The common state of both readers: the bytes of a frame that has not ended, and the limit of them. Linear; holds at most one frame."""
 
     def __init__(self, limit: int = MAX_FRAME_BYTES) -> None:
         self._held = bytearray()

@@ -80,4 +80,4 @@ UNPACKERS: dict[str, Callable[[bytes], Unpacker]] = {
     "br": lambda first: _Brotli(),
     "zstd": lambda first: _Zstandard(),
 }
-"""What unpacks a stream of each encoding, by its name in HTTP; it is made with the first bytes of the stream."""
+"""The unpackers of each encoding, by its name in HTTP; one is made with the first bytes of the stream."""

@@ -104,7 +104,7 @@ def _pattern_work(pattern: str) -> int:
 
 
 class JudgingCost:
-    """What a schema costs for each part of a value."""
+    """The cost of judging by a schema, for each part of a value."""
 
     __slots__ = ("_alternatives", "_is_recursive", "_nodes")
 

@@ -272,7 +272,7 @@ Verdict = Literal["valid", "invalid_content"]
 
 
 class ValidationResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What a type's own checks said of a value that already conforms to its schema."""
+    """The result of a type's own checks of a value that already conforms to its schema."""
 
     issues: tuple[str, ...] = ()
 

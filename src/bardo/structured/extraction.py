@@ -75,7 +75,7 @@ class Extraction(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What a caller may want to know although the value conforms: codes, in a fixed order."""
+        """Warnings about a value that conforms: codes, in a fixed order."""
         conditions = {
             "truncated": self.truncated,
             "truncated_after": self.truncated_after,
@@ -130,7 +130,7 @@ _HINTS = {
 
 
 class Provenance(msgspec.Struct, frozen=True, kw_only=True):
-    """What was done to get a typed answer.
+    """The steps taken to get a typed answer.
 
     `attempts`: how often the model was asked. `coerced`, `defaulted`: JSON Pointers into the answer. `unwrapped`: the wrappers taken off,
     outermost first. `mode_downgraded`: whether the target could not be asked in the mode that was wanted. `truncated_after`: whether the

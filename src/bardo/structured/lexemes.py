@@ -1,4 +1,4 @@
-"""What words, numbers and strings of JSON and almost-JSON mean: Python, JavaScript and Mongo write some values in other ways."""
+"""The meaning of words, numbers and strings of JSON and almost-JSON: Python, JavaScript and Mongo write some values in other ways."""
 
 from __future__ import annotations
 

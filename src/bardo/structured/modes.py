@@ -36,7 +36,7 @@ class Rung(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     form: Form
     subset: str = "any"
-    """What the target takes of JSON Schema there: a row of `schema_subsets.toml`."""
+    """The subset of JSON Schema that the target takes there: a row of `schema_subsets.toml`."""
     strict: bool | None = None
     """The strict flag to send; `None`: none."""
     streaming: bool = True
@@ -89,7 +89,7 @@ class SchemaTarget(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RequestConditions(msgspec.Struct, frozen=True, kw_only=True):
-    """What else the request asks for."""
+    """The other demands of the request."""
 
     thinking: bool = False
     streaming: bool = False
@@ -157,7 +157,7 @@ def _any(globs: Iterable[str], name: str) -> bool:
 
 
 class Refusal(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a server says where it does not take a form. `together`: what it says of one of the forms holds for all of them."""
+    """The words of a server that does not take a form. `together`: its refusal of one of the forms holds for all of them."""
 
     forms: tuple[Form, ...]
     statuses: frozenset[int]
@@ -170,7 +170,7 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class LastingRefusal(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What tells a refusal of a form from one of a single schema."""
+    """The words that tell a refusal of a form from one of a single schema."""
 
     signs: tuple[str, ...]
     unless: tuple[str, ...] = msgspec.field(name="except", default=())

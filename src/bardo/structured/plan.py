@@ -52,7 +52,7 @@ class StructuredPlan(msgspec.Struct, frozen=True, kw_only=True):
     tool_name: str = ""
     """The tool that carries the answer, in the forms "tool" and "tool_auto"."""
     guidance: str = ""
-    """What the system prompt must say; empty: nothing."""
+    """The text that the system prompt must contain; empty: none."""
     rewrites: tuple[Rewrite, ...] = ()
     skipped: tuple[Skipped, ...] = ()
     wanted: Mode = "schema_enforced"

@@ -80,7 +80,7 @@ def _strict(text: str, start: int) -> ParsedValue | int:
 
 
 class Scan(msgspec.Struct, frozen=True):
-    """What a text holds: values in order, the last one perhaps cut, and the brackets that began nothing readable.
+    """The result of a scan: values in order, the last one perhaps cut, and the brackets that began nothing readable.
 
     `exhausted`: the text asked for more work than it is worth, so that not all of it was seen.
     """

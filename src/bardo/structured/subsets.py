@@ -1,4 +1,4 @@
-"""What each kind of target takes of JSON Schema: one row each, kept in `catalog/data/schema_subsets.toml`.
+"""The subset of JSON Schema that each kind of target takes: one row each, kept in `catalog/data/schema_subsets.toml`.
 
 A row says which words a target knows and which shapes it demands. `rewrite` brings a caller's schema into that form. "Takes" is not
 "enforces": whatever the row says, the answer is judged by the caller's own schema afterwards.
@@ -44,7 +44,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Subset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What one kind of target takes. The defaults describe a target that takes only plain, closed, typed schemas."""
+    """The subset that one kind of target takes. The defaults describe a target that takes only plain, closed, typed schemas."""
 
     id: str
     source: str
@@ -80,7 +80,7 @@ class Subset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     refs: bool = True
     """Whether `$ref` into `$defs` is taken."""
     recursion: Recursion = "keep"
-    """What becomes of recursion; "optional": kept where it passes a property that is not required, else unrolled."""
+    """The treatment of recursion; "optional": kept where it passes a property that is not required, else unrolled."""
     unroll: int = 3
     """How many levels of recursion an unrolled schema has."""
     limits: Limits = Limits()

@@ -79,7 +79,7 @@ class ToolCallFormat(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     opens: Literal["anywhere", "start"] = "anywhere"
     """Where a marker counts: anywhere outside fenced code, or only after leading white space."""
     separators: tuple[str, ...] = ()
-    """What may stand between two calls of a section."""
+    """The text that may stand between two calls of a section."""
     trims_newlines: bool = False
     """Whether one line break on each side of a parameter's value belongs to the format; the one after it only with the one before."""
     cdata: bool = False
@@ -87,7 +87,7 @@ class ToolCallFormat(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     raw_arguments: bool = False
     """Whether arguments that are no JSON are passed on as they are, with a note."""
     element_mark: str = ""
-    """What stands before each tag of an element."""
+    """The text before each tag of an element."""
     quoted_names: bool = False
     """Whether names and keys are values of XML attributes: anything up to a quotation mark, with entities such as `&quot;`."""
     doubled_names: bool = False
@@ -101,7 +101,7 @@ class ToolCallFormat(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
     @property
     def machine(self) -> Machine:
-        """What kind of grammar the first shape needs."""
+        """The kind of grammar that the first shape needs."""
         return next(
             (kind for hole, kind in _MACHINES.items() if any(hole in part for part in self.shapes[0])), "header"
         )

@@ -236,7 +236,7 @@ BLANKS_AT_END = 16
 CDATA = "<![CDATA["
 QUOTED_NAME = re.compile(r"[^\"\r\n]*")
 _ENTITIES = {"&lt;": "<", "&gt;": ">", "&quot;": '"', "&apos;": "'", "&amp;": "&"}
-"""What stands for characters in quoted names, the ampersand last: it may be part of what stands for another."""
+"""The escapes of characters in quoted names, the ampersand last: it may be part of another escape."""
 NOT_TEXT = frozenset({"object", "array", "number", "integer", "boolean", "null"})
 WRAPPERS = frozenset({"arguments", "parameters", "properties", "input"})
 """Parameters that models make up and write all arguments in, as one object."""

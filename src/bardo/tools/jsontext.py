@@ -198,7 +198,7 @@ _CODES = {"x": 2, "u": 4, "U": 8}
 
 
 class Following(NamedTuple):
-    """What must follow a string that is an argument, so that a quote before anything else is a part of it.
+    """The text that must follow a string that is an argument, so that a quote before anything else is a part of it.
 
     `whole` matches what ends the string, and `partly` what may still become that when more has come.
     """

@@ -1,4 +1,4 @@
-"""What a reader makes of a reply: text, and calls with their arguments as they arrive."""
+"""The pieces that a reader makes of a reply: text, and calls with their arguments as they arrive."""
 
 from __future__ import annotations
 

@@ -235,7 +235,7 @@ class ToolCallReader:
         return True
 
     def _give_back(self, why: str) -> None:
-        """What was held is text after all. JSON that nothing announced is an ordinary answer and needs no note."""
+        """Give the held text back as text. JSON without an announcement is an ordinary answer and needs no note."""
         text = self._scanner.release()
         self._text(text)
         if not self._call.strict:

@@ -33,7 +33,7 @@ NANOS = 1_000_000_000
 
 
 class Account(msgspec.Struct, frozen=True, kw_only=True):
-    """What holds for the calls of one key. `tenant` is whose earlier replies its calls may go on from.
+    """The settings for the calls of one key. `tenant` is whose earlier replies its calls may go on from.
 
     `models` are globs of models, aliases and workloads, empty for all. `expires` and `revoked` are Unix times.
     `operator`: whoever has the key may see the calls of all keys in the panel. `unknown_cost` is its own `[budgets]` `unknown_cost`.
@@ -149,7 +149,7 @@ class KeyEntry(ThinkingRules, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class ClientKeys:
-    """What holds for the calls of each key. Keys are held as digests."""
+    """The settings for the calls of each key. Keys are held as digests."""
 
     def __init__(self, entries: Iterable[KeyEntry] = (), environment: Mapping[str, str] | None = None) -> None:
         environment = os.environ if environment is None else environment

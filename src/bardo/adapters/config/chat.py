@@ -25,7 +25,7 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class ChatSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What holds for the bot of any chat service. `allowed_users` and its like are an allow list: without one the bot does not start.
+    """The settings of the bot of any chat service. `allowed_users` and its like are an allow list: without one the bot does not start.
 
     `models` may be chosen beside `model`. `requests_per_minute` and `usd_per_day` hold for each user; 0 is no bound. `history` is how many
     earlier questions and answers of a conversation are sent along. `edit_seconds` is the least time between two edits of an answer.
@@ -47,7 +47,7 @@ class ChatSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     @property
     def limits(self) -> KeyLimits:
-        """What the calls of one user may take."""
+        """The limits of the calls of one user."""
         return KeyLimits(
             requests_per_minute=self.requests_per_minute or None,
             usd_per_day=nanos_of_usd(self.usd_per_day) if self.usd_per_day else None,

@@ -36,7 +36,7 @@ _INSTEAD_OF: dict[str, dict[str, str]] = {
     "BARDO_RESPONSES_STORE": {"store_env": ""},
     "BARDO_CACHE_STORE": {"store_env": ""},
 }
-"""What a variable takes the place of in its table."""
+"""The key of its table that a variable replaces."""
 WORKERS_FOLDER = "BARDO_WORKERS_FOLDER"
 """The variable that names the folder in which the workers of `bardo serve` share what one would keep in memory."""
 REUSE = "BARDO_REUSE"

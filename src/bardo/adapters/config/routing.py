@@ -392,7 +392,7 @@ Bytes = Annotated[int, msgspec.Meta(ge=1)]
 
 
 class FailoverSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What happens when a provider fails, is silent, or is slow.
+    """The settings for a provider that fails, is silent, or is slow.
 
     `retries` at the same provider, after pauses that double from `backoff_seconds` on; one that asks to be left alone for longer than
     `longest_pause_seconds` is left for the next. `first_token_seconds`: how long a streamed reply may take to its first token, `0` is as

@@ -15,7 +15,7 @@ from bardo.values.secrets import is_secret, looks_like_key, may_be_secret
 ADVICE = (
     'name a variable that holds it: api_key_env for the provider\'s key, { env = "VARIABLE" } as the value of a header'
 )
-"""What to do about a secret in the file."""
+"""Advice on a secret in the file."""
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OTHER_NAMES = re.compile(r"key|token|secret|password|auth|bearer|credential", re.IGNORECASE)

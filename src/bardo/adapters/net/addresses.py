@@ -201,7 +201,7 @@ class Proxy(NamedTuple):
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What must never be shown: the password, and the user and the password as they are sent."""
+        """The secrets of the address: the password, and the user and the password as they are sent."""
         proof = self.authorization.removeprefix("Basic ")
         return (b64decode(proof).decode().partition(":")[2], proof) if proof else ()
 

@@ -73,7 +73,7 @@ class Reply(Protocol):
 
 
 class Transport(Protocol):
-    """What sends calls: `HttpTransport`, and `FakeTransport` in tests."""
+    """The sender of calls: `HttpTransport`, and `FakeTransport` in tests."""
 
     async def send(self, call: Call, deadlines: Deadlines) -> Reply:
         """Send `call` and return once the head of its reply is there, whatever its status.

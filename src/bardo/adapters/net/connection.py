@@ -78,7 +78,7 @@ class Disconnected(Exception):
 
 
 class NotHttp(Exception):
-    """What came is no HTTP/1.1 reply, in the parser's words."""
+    """The bytes are no HTTP/1.1 reply, in the parser's words."""
 
 
 class Incoming:
@@ -253,7 +253,7 @@ class HttpConnection(asyncio.Protocol):
 
     @property
     def transport(self) -> asyncio.Transport | None:
-        """What carries the bytes; None once the connection is lost."""
+        """The transport of the bytes; None once the connection is lost."""
         return self._transport
 
     def has_something_to_read(self) -> bool:
@@ -547,7 +547,7 @@ class ProxyUnreachable(Exception):
 
 
 class TunnelReply(asyncio.Protocol):
-    """What a proxy answers to CONNECT. `status` is done with the head of the reply; what follows a refusal is not read."""
+    """A proxy's answer to CONNECT. `status` is done with the head of the reply; the body of a refusal is not read."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.status: asyncio.Future[tuple[int, str]] = loop.create_future()

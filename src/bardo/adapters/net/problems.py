@@ -1,4 +1,4 @@
-"""What can go wrong on the way to a provider, said in words that help: which provider or host, what happened, what to check.
+"""The problems on the way to a provider, in words that help: which provider or host, what happened, what to check.
 
 Nothing here quotes a header, a key, a path or a query string.
 """
@@ -105,7 +105,7 @@ def broken_off(call: Call, why: str) -> BrokenStream:
 
 
 def unreadable(call: Call, why: str) -> MalformedReply:
-    """What answers there speaks something else, or packs its replies in a way that bardo cannot unpack."""
+    """The server does not speak HTTP, or packs its replies in a way that bardo cannot unpack."""
     if "content-encoding" in why:
         message = f"{_who(call)} compressed its reply, unasked, in a form that cannot be read"
         return MalformedReply(

@@ -52,7 +52,7 @@ _UNREACHABLE = Degradation(
 
 
 class ReplayKeeper:
-    """What calls ask. Without a store nothing is kept, and only the rules of what may be sent hold.
+    """The store of earlier reasoning as calls use it. Without a store nothing is kept, and only the rules of what may be sent hold.
 
     A store that takes longer than `seconds` is passed over; what it does not take is held here until it does. `reopen` opens its file
     where that is `renewable`.

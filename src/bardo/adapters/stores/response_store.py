@@ -39,7 +39,7 @@ class StoredConversation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ResponseStore:
-    """What the gateway asks. Everything belongs to a tenant: none finds the values of another."""
+    """The stored responses as the gateway uses them. Everything belongs to a tenant: none finds the values of another."""
 
     def __init__(self, store: KeyedStore, *, clock: Callable[[], float] = time.time, seconds: float = 5.0) -> None:
         self._store = StateCalls(store, name="responses", area="responses", seconds=seconds)

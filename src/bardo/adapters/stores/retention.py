@@ -37,7 +37,7 @@ _log = logging.getLogger("bardo.log")
 
 
 class Pruned(msgspec.Struct, frozen=True, kw_only=True):
-    """What was removed: calls, and what was thought of their answers. `before` is the Unix time at which the days that stay begin."""
+    """The removed rows: calls, and the feedback on their answers. `before` is the Unix time at which the days that stay begin."""
 
     before: float
     calls: int

@@ -68,7 +68,7 @@ class ForgetSession(Effect, frozen=True):
 
 
 class AffinityPart:
-    """What the layer does with the reply of one call: it notes what was read from the cache.
+    """The layer's part in the reply of one call: it records the tokens read from the cache.
 
     `expects`: it was noted where the call goes.
     """

@@ -146,7 +146,7 @@ _MIDDLES = (*((first + second) / 2 for first, second in pairwise((0, *_EDGES))),
 _SEEN, _UNSEEN = 1.0, 0.1
 """For how many observations the assumption counts in an interval of which something was seen, and of which nothing was."""
 _KEPT = 0.985
-"""What part of its weight an observation has after the next one: about the latest sixty count, so that what changes is learned anew."""
+"""The share of its weight that an observation keeps after the next one: about the latest sixty count, so that changes are learned."""
 
 
 class CacheSurvival:

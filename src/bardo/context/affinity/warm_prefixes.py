@@ -26,7 +26,7 @@ Place = tuple[str, str]
 
 
 class WarmPrefix(NamedTuple):
-    """What one place was sent last of a session: how many tokens and messages, which key of the provider, and when.
+    """The latest prompt of a session at one place: how many tokens and messages, which key of the provider, and when.
 
     `answered` False: it was decided to send it there, and its tokens are estimated.
     """

@@ -41,7 +41,7 @@ class CacheEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class IndexedEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """What a store tells of an entry that has an index. `number` grows with each entry that is put into the store."""
+    """An indexed entry, as a store returns it. `number` grows with each entry that is put into the store."""
 
     number: int
     tenant: str

@@ -303,7 +303,7 @@ _PLAIN = CacheOptions()
 
 
 class CacheRules(msgspec.Struct, frozen=True, kw_only=True):
-    """What the operator wants of kept replies.
+    """The operator's settings for stored replies.
 
     A reply is kept for `ttl_seconds`; `ttl_seconds_at` has other times, by globs of models and workloads, and 0 keeps none. `allow` are
     reasons that do not count, `most_temperature` is the highest at which a call is answered so, and `most_bytes` how large a reply may
@@ -332,7 +332,7 @@ class CacheRules(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CacheResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What the cache had for one call. `age_seconds` and `saved_nanos` are those of the reply that is given."""
+    """The result of the cache for one call. `age_seconds` and `saved_nanos` are those of the reply that is given."""
 
     outcome: Literal["hit", "similar", "miss", "refused"]
     reason: str = ""
@@ -341,12 +341,12 @@ class CacheResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def word(self) -> str:
-        """What the log says: the outcome, with the reason of a refusal."""
+        """The word in the log: the outcome, with the reason of a refusal."""
         return f"refused:{self.reason}" if self.outcome == "refused" else self.outcome
 
     @property
     def header(self) -> str:
-        """What the header `X-Bardo-Cache` says."""
+        """The value of the header `X-Bardo-Cache`."""
         if self.outcome in ("hit", "similar"):
             saved = "" if self.saved_nanos is None else f"; saved_usd={exact_dollars(self.saved_nanos)}"
             return f"{self.outcome}; age={self.age_seconds:.0f}{saved}"

@@ -13,7 +13,7 @@ import msgspec
 from bardo.context.cache.language import Language, language_of
 
 UNIT = "unit "
-"""What the base form of a unit begins with."""
+"""The beginning of the base form of a unit."""
 LONGEST_QUESTION = 600
 """The most characters of a question that is compared: a longer one is not answered by a similar one."""
 
@@ -38,7 +38,7 @@ class Term(msgspec.Struct, frozen=True):
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
-    """What a question says. `words` are all its words in lower case, phrases replaced by what they stand for.
+    """The content of a question. `words` are all its words in lower case, phrases replaced by what they stand for.
 
     `quantities` are numbers with the word after each. `negated` are the places of negations, and `names` the terms written with a capital.
     """

@@ -391,7 +391,7 @@ FLOORS = {"onnx": 0.70, "provider": 0.70, "static": 0.55}
 
 
 class SimilarRules(msgspec.Struct, frozen=True, kw_only=True):
-    """What the operator allows.
+    """The operator's rules for similar questions.
 
     `serve`: a similar question's reply is given where errors stay within `max_false_hit`; `shadow`: it is only compared. `least_cosine`
     None: the floor of the embedding's tier. Of the replies that could be given, `recheck_share` are asked for anew, and compared.

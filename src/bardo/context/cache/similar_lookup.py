@@ -1,4 +1,4 @@
-"""What the cache asks for about similar questions, and what it gets: nothing here decides.
+"""The effects of the cache for similar questions, and their results: nothing here decides.
 
 A question stands in its store as bytes, by which it is found where a similar one is asked.
 """
@@ -115,7 +115,7 @@ class CountSimilar(Effect, frozen=True):
 
 
 class SimilarLookup(msgspec.Struct, frozen=True, kw_only=True):
-    """What a look for similar questions gave: the entry to serve, or to compare with, and how this call's own reply is found later."""
+    """The result of a search for similar questions: the entry to serve, or to compare with, and how this call's reply is found later."""
 
     serve: Candidate | None = None
     against: Candidate | None = None

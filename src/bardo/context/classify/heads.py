@@ -27,7 +27,7 @@ class Guess(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Classification(msgspec.Struct, frozen=True, kw_only=True):
-    """What was found of one request: guesses by the name of the question, and the tier that made them.
+    """The classification of one request: guesses by the name of the question, and the tier that made them.
 
     `onnx` is a model of the operator's, `provider` one of a provider, `static` the table of vectors that ships with bardo, `rules` words
     and lengths alone. `needs` are fields of an intent that the labels speak for.
@@ -62,7 +62,7 @@ _WIDE, _NARROW = _Lanes(8, 1 << 62, "Q"), _Lanes(4, 1 << 31, "I")
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What decides one question, such as the domain.
+    """The weights that decide one question, such as the domain.
 
     `weights` are whole numbers of 16 bits, little-endian, one for each label of each component of a vector; `scale` is what they are
     multiplied by, and `bias` what is added for each label. `sharpness` turns scores into probabilities. `accuracy` is what was measured

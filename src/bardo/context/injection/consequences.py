@@ -1,4 +1,4 @@
-"""What a model does after it read an instruction in untrusted text: calls of tools whose recipients only that text names.
+"""The acts of a model after it read an instruction in untrusted text: calls of tools whose recipients only that text names.
 
 An instruction does harm when it is followed. A call is one of its consequences where an address, a path, or the tool itself, stands in a
 passage that was found and in nothing that the operator or the user said.
@@ -58,7 +58,7 @@ _TOOL_WORDS = re.compile(
 
 
 class InjectedTargets(msgspec.Struct, frozen=True, kw_only=True):
-    """What only the instructions name: addresses and paths in lower case, and tools. `sources` says where the instructions stand.
+    """Targets that only the instructions name: addresses and paths in lower case, and tools. `sources` are the places of the instructions.
 
     `numbers` are those of accounts and telephones, without what separates their parts.
     """

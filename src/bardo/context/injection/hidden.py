@@ -169,7 +169,7 @@ class HiddenText(NamedTuple):
 
 
 class HiddenParts(NamedTuple):
-    """What of a text is hidden. `rules` are signs by themselves, `pieces` are texts to be looked at, `visible` is the text without them."""
+    """The hidden parts of a text. `rules` are signs by themselves, `pieces` are texts to check, `visible` is the text without them."""
 
     rules: tuple[str, ...]
     pieces: tuple[HiddenText, ...]

@@ -175,7 +175,7 @@ LONGEST_SPAN = 100_000
 """Characters of one piece of text that are looked at: of a longer one its beginning and its end."""
 _SIGNS = {"template_tokens": 1.0, "tag_letters": 0.9, "invisible_letters": 0.4, "direction_override": 0.3}
 _HIDDEN_INSTRUCTION = 0.4
-"""What it adds that an instruction is hidden."""
+"""The weight that a hidden instruction adds."""
 _NEAR = 4.0
 """A sentence is embedded where its words alone are at most so far below the boundary: few are, and a vector moves it no further."""
 _MOST_EMBEDDED = 64
@@ -222,7 +222,7 @@ _AROUND = 300
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """What was found in one piece of text: how certain it is from 0 to 1, by which rules, and by which tier of the probe.
+    """The result for one piece of text: how certain it is from 0 to 1, by which rules, and by which tier of the probe.
 
     `sentences` are the passages that any of the rules or the probe found, with what stands near them: they are for the layer alone, and
     go into no receipt.

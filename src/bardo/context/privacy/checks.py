@@ -370,7 +370,7 @@ def fr_nir(text: str) -> bool:
 
 
 _FISCAL_ODD = (1, 0, 5, 7, 9, 13, 15, 17, 19, 21, 2, 4, 18, 20, 11, 3, 6, 8, 12, 14, 16, 10, 22, 25, 24, 23)
-"""What the letters A to Z count at odd places of an Italian fiscal code; digits count as the letters A to J."""
+"""The values of the letters A to Z at odd places of an Italian fiscal code; digits count as the letters A to J."""
 
 
 def _fiscal_value(char: str) -> int:

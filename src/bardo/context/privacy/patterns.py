@@ -67,7 +67,7 @@ _PARSER = import_module("re._parser")
 
 
 class _AnyBeginning(Exception):
-    """What a pattern begins with is not known."""
+    """The beginning of a pattern is unknown."""
 
 
 def kind_of(char: str) -> str:
@@ -199,7 +199,7 @@ def _kinds_in(parts: Iterable[tuple[Any, Any]]) -> set[str]:
 
 
 WORD = r"0-9A-Za-z_\u00c0-\u024f"
-"""What stands neither before nor after a value."""
+"""Characters that stand neither before nor after a value."""
 _NUMBERS = re.compile(
     # Before most numbers there is neither a word nor a sign that belongs to them.
     rf"((?<![{DIGIT}{LETTER}_+(\\])(?<!{LETTER}[ \-.:*])(?<!{LETTER}[ \-.:*][ \-.:*]){DIGIT}+)|{DIGIT}+"

@@ -1,4 +1,4 @@
-"""What stands for values in a call, such as `<EMAIL_1>`: equal values share one, in the order in which they first appear.
+"""The placeholders for values in a call, such as `<EMAIL_1>`: equal values share one, in the order in which they first appear.
 
 The same conversation gives the same placeholders in each of its turns, since its beginning stays the same; so nothing has to be kept, and
 prompt caches hold. A number that the client's own text uses in such a form is passed over.

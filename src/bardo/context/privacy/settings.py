@@ -19,7 +19,7 @@ class PrivacyPattern(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class PrivacySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the layer does. `mode`: values are masked and put back, only counted, or the call is refused.
+    """The settings of the layer. `mode`: values are masked and put back, only counted, or the call is refused.
 
     `entities` lists the kinds to search for, empty for the default ones; `also` adds kinds, and `never` removes kinds. `countries`
     (ISO 3166) limits national kinds to these countries. `least_score` is the least score of a value. `allowed` are values that are not

@@ -1,4 +1,4 @@
-"""What the layers that shorten texts have in common: one decision a text and session, and the ways in which a text becomes shorter.
+"""The common part of the layers that shorten texts: one decision a text and session, and the ways in which a text becomes shorter.
 
 A decision is kept as a short recipe, which gives the same text again in every later turn, so the prompt that a provider has in its cache
 stays the same. A new change in that prompt is made only where it costs less than it saves, or where the prompt would not fit otherwise.
@@ -38,7 +38,7 @@ _MOST_RECIPES = 4_000
 
 
 class Session(msgspec.Struct, frozen=True, array_like=True):
-    """What a layer keeps for a session: a recipe for each text that it changed, and how many tokens were sent when, in Unix time."""
+    """A layer's stored state of a session: a recipe for each text that it changed, and how many tokens were sent when, in Unix time."""
 
     recipes: dict[str, str] = {}
     sent_tokens: int = 0
@@ -58,7 +58,7 @@ Vectors = Sequence[Sequence[float]] | None
 
 
 class Editor(Protocol):
-    """What differs between the layers that shorten texts. `least_characters`: shorter texts are left alone."""
+    """The differing part of a layer that shortens texts. `least_characters`: shorter texts are left alone."""
 
     name: str
     settings: EditingSettings

@@ -77,7 +77,7 @@ class ToolUses(msgspec.Struct, frozen=True, eq=False):
 
 
 class ToolQuery(NamedTuple):
-    """What tools are compared with: a text, its vector, and what made the vectors."""
+    """The query that tools are compared with: a text, its vector, and the tier that made the vectors."""
 
     text: str
     vector: Vector

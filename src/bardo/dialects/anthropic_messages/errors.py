@@ -42,7 +42,7 @@ _STATUSES: dict[str, int] = {
     "timeout_error": 504,
     "overloaded_error": 529,
 }
-"""What an error inside a reply that began with 200 would have been."""
+"""The status of an error inside a reply that began with 200."""
 
 
 def encode_error(error: BardoError) -> bytes:

@@ -1,4 +1,4 @@
-"""What Anthropic's servers do beside replies: count tokens at `POST /v1/messages/count_tokens`, and list models at `GET /v1/models`."""
+"""Anthropic's operations beside replies: count tokens at `POST /v1/messages/count_tokens`, and list models at `GET /v1/models`."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ _BLOCK_OF: dict[type[wire.Delta], type[wire.ReplyBlock]] = {
     wire.SignatureDelta: wire.ReplyThinking,
     wire.InputDelta: wire.ReplyToolUse,
 }
-"""What a piece belongs to."""
+"""The block that a piece belongs to."""
 _PIECES = frozenset(("text", "thinking", "signature", "partial_json", "citation"))
 _STOP = ("stop_reason", "stop_sequence")
 

@@ -30,7 +30,7 @@ _EMPTY: dict[Kind, JsonObject] = {
     "tool_call": {"type": "tool_use", "id": "", "name": "", "input": {}},
 }
 _OWN_FIELDS = {empty["type"]: frozenset(empty) for empty in _EMPTY.values()}
-"""What stands in each kind of block, where no field that a provider added by the same name may stand."""
+"""The fields of each kind of block: a provider's field of the same name may not stand there."""
 _PIECES: dict[Kind, tuple[str, str]] = {
     "text": ("text_delta", "text"),
     "thinking": ("thinking_delta", "thinking"),

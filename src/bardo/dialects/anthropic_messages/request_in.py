@@ -80,7 +80,7 @@ _LONGEST_ATTRIBUTION = 2000
 """Characters; a longer text is part of a prompt."""
 _DISPLAYS = {"summarized": True, "omitted": False, "updates": True}
 _KNOWN_DISPLAYS = ("summarized", "omitted")
-"""What other dialects can say too."""
+"""Fields that other dialects have too."""
 
 
 def decode_request(body: bytes, arrival: Arrival) -> Request:

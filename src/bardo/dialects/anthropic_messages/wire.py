@@ -1,4 +1,4 @@
-"""What Messages requests, replies and frames look like, as Anthropic's reference says it (`POST /v1/messages`, 2026-11).
+"""The wire format of Messages requests, replies and frames, as Anthropic's reference says it (`POST /v1/messages`, 2026-11).
 
 What bardo has a word for is read; fields beside it are carried as they came.
 """
@@ -108,11 +108,11 @@ class ToolUse(Wire, tag="tool_use", kw_only=True):
 
 
 ResultPart = Text | Image | Document | SearchResult | Unknown
-"""What the result of a tool may hold."""
+"""The parts of a tool's result."""
 
 
 class ToolResult(Wire, tag="tool_result", kw_only=True):
-    """What a tool gave back."""
+    """The result of a tool."""
 
     CARRIED: ClassVar = ("toolset_name", "cache_control")
     tool_use_id: str
@@ -123,7 +123,7 @@ class ToolResult(Wire, tag="tool_result", kw_only=True):
 
 
 Block = Text | Image | Document | SearchResult | Thinking | RedactedThinking | ToolUse | ToolResult | Unknown
-"""What a message may hold."""
+"""The blocks of a message."""
 
 
 class Message(Wire, kw_only=True):
@@ -228,7 +228,7 @@ class Request(Wire, kw_only=True):
 
 
 class CloudFields(Wire, kw_only=True):
-    """What only a cloud's form of a body has (Bedrock, Vertex AI): Anthropic itself takes both as headers."""
+    """The fields that only a cloud's form of a body has (Bedrock, Vertex AI): Anthropic itself takes both as headers."""
 
     anthropic_version: str | None = None
     anthropic_beta: list[str] | None = None
@@ -270,7 +270,7 @@ class ReplyToolUse(Wire, tag="tool_use", kw_only=True):
 
 
 ReplyBlock = ReplyText | ReplyThinking | ReplyRedactedThinking | ReplyToolUse
-"""What bardo has a word for in the content of a message; any other block is carried whole."""
+"""The known blocks in the content of a message; any other block is carried whole."""
 
 
 class ReplyMessage(Wire, tag="message", kw_only=True):
@@ -412,4 +412,4 @@ MARKER = "cache_control"
 PARTS = "content.parts"
 """Where the texts of a search result are kept apart, among the fields that only this dialect has."""
 PARTS_JOIN = "\n\n"
-"""What stands between the parts of a search result in the text of the document."""
+"""The separator of the parts of a search result in the text of the document."""

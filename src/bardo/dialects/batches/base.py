@@ -1,4 +1,4 @@
-"""What a provider's batch API is: pure functions that write its calls and read its answers.
+"""The interface to a provider's batch API: pure functions that write its calls and read its answers.
 
 A job is a list of requests, each with an id of ours. Whoever runs a job sends the calls and gives the answers back.
 """
@@ -38,7 +38,7 @@ class JobRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What a whole job has in common: our tag of it, the path that its requests are for, the model, and the hours it may take."""
+    """The facts of a whole job: our tag of it, the path that its requests are for, the model, and the hours it may take."""
 
     tag: str
     path: str
@@ -75,7 +75,7 @@ Outcome = Literal["replied", "expired", "canceled", "failed"]
 
 
 class JobReply(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of one request of a job.
+    """The result of one request of a job.
 
     `key` is our id; where the provider lost it, `place` is that of the request in the job. A request that was `replied` to has a status
     and a body as a single call would have had, an error among them. `message` says why there is none.

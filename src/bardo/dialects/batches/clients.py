@@ -27,7 +27,7 @@ class BatchLine(msgspec.Struct, frozen=True):
 
 
 class NewBatch(msgspec.Struct, frozen=True, kw_only=True):
-    """What a client asks for. `output_seconds` is after how long the files of results go."""
+    """A client's request for a batch. `output_seconds` is after how long the files of results go."""
 
     input_file_id: str
     endpoint: str
@@ -234,7 +234,7 @@ _OPENAI_TIMES = ("in_progress", "finalizing", "completed", "failed", "expired", 
 
 
 class BatchFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What objects tell of a batch. `times` are when it came to each status, `counts` its items by state."""
+    """The facts of a batch in its objects. `times` are when it came to each status, `counts` its items by state."""
 
     id: str
     endpoint: str

@@ -1,4 +1,4 @@
-"""What Converse's requests and replies look like, as Amazon's service model `bedrock-runtime` says it (botocore, 2026-11).
+"""The wire format of Converse's requests and replies, as Amazon's service model `bedrock-runtime` says it (botocore, 2026-11).
 
 A content block is of the kind whose one member it has. What bardo has a word for is read; fields beside it are carried as they came.
 """
@@ -63,7 +63,7 @@ class CitationsContent(Shape, kw_only=True):
 
 
 class Part(Shape, kw_only=True):
-    """What a message or the result of a tool may hold; of video and search results nothing is read."""
+    """A part of a message or of a tool's result; video and search results are not read."""
 
     text: str | None = None
     json: object = None
@@ -84,7 +84,7 @@ class ToolUse(Shape, kw_only=True):
 
 
 class ToolResult(Shape, kw_only=True):
-    """What a tool gave back. One with a `type` is of a tool that Bedrock ran itself."""
+    """The result of a tool. One with a `type` is of a tool that Bedrock ran itself."""
 
     tool_use_id: str
     content: list[Part] | None = None
@@ -107,7 +107,7 @@ class ReasoningContent(Shape, kw_only=True):
 
 
 class Block(Part, kw_only=True):
-    """What a message may hold. A block that has none of the members that are read is kept whole."""
+    """A block of a message. A block that has none of the members that are read is kept whole."""
 
     reasoning_content: ReasoningContent | None = None
     tool_use: ToolUse | None = None
@@ -191,7 +191,7 @@ class JsonSchema(Shape, kw_only=True):
 
 
 class Structure(Shape, kw_only=True):
-    """What an answer is held to."""
+    """The schema of an answer."""
 
     json_schema: JsonSchema
 
@@ -280,7 +280,7 @@ class ToolUseStart(Shape, kw_only=True):
 
 
 class BlockStart(Shape, kw_only=True):
-    """What the block is that begins."""
+    """The kind of a block that begins."""
 
     tool_use: ToolUseStart | None = None
 
@@ -373,7 +373,7 @@ class WrittenMessage(Shape, kw_only=True):
 
 
 class Output(Shape, kw_only=True):
-    """What the model gave."""
+    """The output of the model."""
 
     message: WrittenMessage
 

@@ -1,4 +1,4 @@
-"""What requests and replies of Cohere's v2 chat look like, as its reference says it (`POST /v2/chat`, 2026-11), and the dialect's words.
+"""The wire format of Cohere's v2 chat, as its reference says it (`POST /v2/chat`, 2026-11), and the dialect's words.
 
 What bardo has a word for is read; fields beside it are carried as they came. `signature` is bardo's own: state that it sealed.
 """
@@ -11,7 +11,7 @@ from bardo.values.events import Finish, FinishReason
 
 
 class Signed(Wire, kw_only=True):
-    """What may have opaque state."""
+    """A struct that may have opaque state."""
 
     CARRIED: ClassVar = ("signature",)
     signature: object = None
@@ -49,7 +49,7 @@ class Document(Wire, tag="document", kw_only=True):
 
 
 Part = Text | Image | Document | Thinking | Unknown
-"""What the content of a message may hold."""
+"""The parts of a message's content."""
 
 
 class Function(Wire, kw_only=True):
@@ -164,7 +164,7 @@ class Answer(Wire, kw_only=True):
 
 
 class Delta(Wire, kw_only=True):
-    """What the first frame of a stream says of the message."""
+    """The message in the first frame of a stream."""
 
     message: Answer
 
@@ -176,7 +176,7 @@ class ContentAnswer(Wire, kw_only=True):
 
 
 class ContentAdded(Wire, kw_only=True):
-    """What a frame adds to the content."""
+    """A frame's delta of the content."""
 
     message: ContentAnswer
 
@@ -188,7 +188,7 @@ class CallAnswer(Wire, kw_only=True):
 
 
 class CallAdded(Wire, kw_only=True):
-    """What a frame adds to the calls."""
+    """A frame's delta of the calls."""
 
     message: CallAnswer
 
@@ -200,7 +200,7 @@ class PlanAnswer(Wire, kw_only=True):
 
 
 class PlanAdded(Wire, kw_only=True):
-    """What a frame adds to the plan."""
+    """A frame's delta of the plan."""
 
     message: PlanAnswer
 
@@ -212,7 +212,7 @@ class CitationAnswer(Wire, kw_only=True):
 
 
 class CitationAdded(Wire, kw_only=True):
-    """What a frame adds to the citations."""
+    """A frame's delta of the citations."""
 
     message: CitationAnswer
 

@@ -1,4 +1,4 @@
-"""What Gemini's servers do beside replies: count tokens, list models, and embed.
+"""The operations of Gemini's servers beside replies: count tokens, list models, and embed.
 
 Tokens are counted at `:countTokens`, models are listed at `GET /v1beta/models`, and vectors come from `:embedContent` for one content and
 from `:batchEmbedContents` for several.

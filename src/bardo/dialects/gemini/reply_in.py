@@ -354,7 +354,7 @@ _ABSENT = msgspec.Raw()
 _NO_USAGE = (_ABSENT, msgspec.Raw(b"null"), msgspec.Raw(b"{}"))
 """Usage that says nothing."""
 _BEGINNINGS_OF_USAGE = (b"", b"n", b"{")
-"""What an object, null and nothing begin with."""
+"""The first bytes of an object, of null and of nothing."""
 _UNREADABLE = (msgspec.DecodeError, UnicodeError, RecursionError)
 
 

@@ -228,7 +228,7 @@ class _Call:
 
 
 class OpenParts:
-    """What of one candidate is open while it is written. Every method returns the parts that can be written now.
+    """The open parts of one candidate while it is written. Every method returns the parts that can be written now.
 
     A call goes out after it ended, and what began after it waits for it. What comes for a part that has gone already goes out on an empty
     part right after it.

@@ -60,7 +60,7 @@ _MODES: dict[str, Literal["auto", "none", "required"]] = {
     "NONE": "none",
 }
 _DATA = ("function_call", "function_response", "text", "inline_data", "file_data")
-"""What a part is made of."""
+"""The fields of a part."""
 _data_of = attrgetter(*_DATA)
 _JSON = "application/json"
 _AT = "generationConfig."

@@ -1,4 +1,4 @@
-"""What generateContent's bodies look like, as Google's reference says it (2026-11), and its words beside bardo's.
+"""The wire format of generateContent's bodies, as Google's reference says it (2026-11), and its words beside bardo's.
 
 Requests are read in both spellings of their names. What bardo has a word for is read; fields beside it are carried as they came.
 Source: https://ai.google.dev/api/generate-content.
@@ -51,7 +51,7 @@ class FunctionCall(Wire, kw_only=True, rename="camel"):
 
 
 class FunctionResponse(Wire, kw_only=True, rename="camel"):
-    """What a function gave back."""
+    """The result of a function."""
 
     name: str
     id: str | None = None
@@ -95,7 +95,7 @@ class FunctionCallingConfig(Wire, kw_only=True, rename="camel"):
 
 
 class ToolConfig(Wire, kw_only=True, rename="camel"):
-    """What goes for all tools."""
+    """The settings for all tools."""
 
     function_calling_config: FunctionCallingConfig | None = None
 

@@ -1,4 +1,4 @@
-"""What an interaction looks like, as Google's reference says it (2026-11), and its words beside bardo's.
+"""The wire format of an interaction, as Google's reference says it (2026-11), and its words beside bardo's.
 
 What bardo has a word for is read; fields beside it are carried as they came, and steps and contents that it has no word for are kept whole.
 Source: https://ai.google.dev/api/interactions-api.
@@ -47,11 +47,11 @@ class Document(Wire, tag="document", kw_only=True):
 
 
 Medium = Text | Image | Document | Unknown
-"""What a function may give back; audio and video have no counterpart elsewhere."""
+"""The parts of a function's result; audio and video have no counterpart elsewhere."""
 
 
 class FunctionResult(Wire, tag="function_result", kw_only=True):
-    """What a function gave back. Nothing is signed there: a `signature` says nothing."""
+    """The result of a function. It is not signed: a `signature` has no meaning."""
 
     call_id: str
     result: str | JsonObject | list[Medium]
@@ -61,11 +61,11 @@ class FunctionResult(Wire, tag="function_result", kw_only=True):
 
 
 Content = Text | Image | Document | FunctionResult | Unknown
-"""What a turn may hold. Some clients put results among its contents."""
+"""The parts of a turn. Some clients put results among its contents."""
 
 
 class UserInput(Wire, tag="user_input", kw_only=True):
-    """What the user says in one turn."""
+    """The user's input in one turn."""
 
     content: str | list[Content] | Content | None = None
 

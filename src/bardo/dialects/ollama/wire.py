@@ -1,4 +1,4 @@
-"""What requests and replies of Ollama's chat look like, as its reference says it (`POST /api/chat`, 2026-11), and the dialect's words.
+"""The wire format of Ollama's chat, as its reference says it (`POST /api/chat`, 2026-11), and the dialect's words.
 
 What bardo has a word for is read; fields beside it are carried as they came. `signature` is bardo's own: state that it sealed.
 """

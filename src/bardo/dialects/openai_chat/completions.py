@@ -163,7 +163,7 @@ def _sum(usages: Sequence[JsonObject]) -> JsonObject:
 
 
 class CompletionStream:
-    """What the streams of all prompts share: the id, the time, and the sum of the tokens."""
+    """The common state of the streams of all prompts: the id, the time, and the sum of the tokens."""
 
     def __init__(self, asked: CompletionRequest) -> None:
         self.asked = asked

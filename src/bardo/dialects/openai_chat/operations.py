@@ -1,4 +1,4 @@
-"""What OpenAI's servers, and the many compatible with them, do beside replies: embed at `POST /v1/embeddings`, and list models."""
+"""The operations of OpenAI's servers, and of the many compatible ones, beside replies: embed at `POST /v1/embeddings`, and list models."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ _INNER = {
     ("response_format", "json_schema"): names_of(wire.SchemaFormat),
     ("output_config", "format"): {"type", "schema"},
 }
-"""What bardo has a word for inside them."""
+"""The known fields inside them."""
 
 
 def decode_request(body: bytes) -> Request:

@@ -67,7 +67,7 @@ _NO_MEDIA = frozenset(_MEDIA).isdisjoint
 # What of an answer stands beside its content.
 _NOT_SHOWN = frozenset((ReasoningBlock, ToolCallBlock, RefusalBlock, ToolResultBlock))
 Content = str | list[JsonObject]
-"""What a message says: a text, or parts."""
+"""The content of a message: a text, or parts."""
 
 
 def encode_body(request: Request, row: ProviderRow, losses: Losses) -> JsonObject:

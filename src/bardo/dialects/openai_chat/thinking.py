@@ -477,7 +477,7 @@ _STATES = frozenset({"signature", "data", "id"})
 
 
 class Deltas(Protocol):
-    """What takes the deltas of thinking."""
+    """A reader of the deltas of thinking."""
 
     def thinking(self, choice: int, text: str) -> Sequence[bytes]:
         """Take thinking of which only the text is known."""

@@ -1,4 +1,4 @@
-"""What the requests of Chat Completions look like, as OpenAI's reference says it (`POST /v1/chat/completions`, 2026-11), and its words.
+"""The wire format of Chat Completions' requests, as OpenAI's reference says it (`POST /v1/chat/completions`, 2026-11), and its words.
 
 Its family adds fields of its own. What bardo has a word for is read; fields beside it are carried as they came. Opaque state of a text or a
 call stands in `extra_content`: Google documents `extra_content.google.thought_signature` for its own signatures, and state of any other
@@ -87,7 +87,7 @@ class Thinking(Wire, tag="thinking", kw_only=True):
 
 
 Part = Text | InputText | OutputText | Refusal | Image | File | Thinking | Unknown
-"""What the content of a message may hold. Some clients write bare strings."""
+"""The parts of a message's content. Some clients write bare strings."""
 
 
 class Function(Wire, kw_only=True):
@@ -143,7 +143,7 @@ class Message(Wire, kw_only=True):
 
 
 class FunctionDefinition(Wire, kw_only=True):
-    """What a function is called, is for and takes."""
+    """The name, purpose and parameters of a function."""
 
     name: str
     description: str | None = None
@@ -181,7 +181,7 @@ class JsonSchemaFormat(Wire, kw_only=True):
 
 
 class StreamOptions(Wire, kw_only=True):
-    """What a stream holds beside the answer."""
+    """The options of a stream: its content beside the answer."""
 
     CARRIED: ClassVar = ("include_obfuscation",)
     include_usage: bool | None = None
@@ -256,7 +256,7 @@ class Request(Wire, kw_only=True):
 
 
 class Completion(Wire, kw_only=True):
-    """What a request of the older `POST /v1/completions` has beside the fields of a chat. `prompt` is a text or several, or tokens."""
+    """The fields of a request of the older `POST /v1/completions` beside those of a chat. `prompt` is a text or several, or tokens."""
 
     prompt: JsonValue = None
     suffix: str | None = None

@@ -114,7 +114,7 @@ class Envelope:
 
     @property
     def item_status(self) -> str:
-        """What an item that was still open at the end is: cut off, unless the provider's own items say themselves what they are."""
+        """The status of an item that was still open at the end: cut off, unless the provider's own items say themselves what they are."""
         cut = self.finish.reason == "length" and self._fields is None
         return "incomplete" if cut or self.error is not None else "completed"
 

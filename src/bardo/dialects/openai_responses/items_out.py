@@ -106,7 +106,7 @@ class WrittenItem:
 
     prefix = ""
     empty: ClassVar[JsonObject] = {}
-    """What stands in it before it says anything."""
+    """Its fields before its content."""
 
     def __init__(self, fields: JsonObject) -> None:
         self.fields = fields

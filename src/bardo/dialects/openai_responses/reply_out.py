@@ -68,7 +68,7 @@ _THOUGHTS = frozenset({"reasoning_text", "summary_text"})
 
 
 class _EarlyParts:
-    """What came for a block before the block did."""
+    """The pieces of a block that came before the block did."""
 
     __slots__ = ("fields", "states")
 

@@ -49,7 +49,7 @@ _READ = names_of(wire.CreateResponse) | {"bardo", *OPENAI_SAMPLING.values()}
 """The fields of a body that bardo has a word for, beside those of thinking."""
 _FUNCTION = names_of(wire.Function)
 _INNER = {("tool_choice",): names_of(wire.NamedFunction), ("text", "format"): names_of(wire.JsonSchema)}
-"""What bardo has a word for inside them."""
+"""The known fields inside them."""
 
 
 def decode_request(body: bytes, arrival: Arrival) -> Request:

@@ -45,7 +45,7 @@ class StoredResponse(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def items(self) -> list[Item]:
-        """What a later request goes on from: its input and its output, without a call in which the reply broke off."""
+        """The items that a later request goes on from: its input and its output, without a call in which the reply broke off."""
         return [*self.input, *(item for item in self.response["output"] if not _is_broken_call(item))]
 
     @property
@@ -57,7 +57,7 @@ class StoredResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StorageOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What a request says of responses that are kept. `elsewhere`: it needs state that only its provider has."""
+    """A request's options for stored responses. `elsewhere`: it needs state that only its provider has."""
 
     keep: bool
     previous: str

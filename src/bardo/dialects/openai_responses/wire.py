@@ -1,4 +1,4 @@
-"""What Responses requests and replies look like, as OpenAI's reference says it (`POST /v1/responses`, 2026-11).
+"""The wire format of Responses requests and replies, as OpenAI's reference says it (`POST /v1/responses`, 2026-11).
 
 What bardo has a word for is read; fields beside it are carried as they came, and so are whole items of other types. Of replies, where each
 server adds fields of its own, structs name only the fields that are read.
@@ -69,7 +69,7 @@ class InputFile(Wire, tag="input_file", kw_only=True):
 
 
 Part = Text | InputText | OutputText | Refusal | InputImage | InputFile | Unknown
-"""What a message, or the output of a tool, may hold."""
+"""The parts of a message, or of a tool's output."""
 
 
 class Message(Wire, tag="message", kw_only=True):
@@ -103,7 +103,7 @@ class Reasoning(Wire, tag="reasoning", kw_only=True):
 
 
 class Call(Wire, kw_only=True):
-    """What calls of all tools have."""
+    """The fields that the calls of all tools have."""
 
     CARRIED: ClassVar = ("id", "status", "namespace", "caller")
     call_id: str
@@ -127,7 +127,7 @@ class CustomToolCall(Call, tag="custom_tool_call", kw_only=True):
 
 
 class FunctionCallOutput(Wire, tag="function_call_output", kw_only=True):
-    """What a function gave back."""
+    """The output of a function."""
 
     CARRIED: ClassVar = ("id", "status", "caller", "name", "namespace")
     call_id: str
@@ -140,7 +140,7 @@ class FunctionCallOutput(Wire, tag="function_call_output", kw_only=True):
 
 
 class CustomToolCallOutput(FunctionCallOutput, tag="custom_tool_call_output", kw_only=True):
-    """What a tool that takes any text gave back."""
+    """The output of a tool that takes any text."""
 
 
 ITEMS: dict[str, type[Wire]] = {
@@ -318,8 +318,8 @@ _BARDO_PREFIX = "_bardo_"
 
 
 class SealContent(msgspec.Struct, frozen=True):
-    """What a seal held. `target` is empty for the reasoning item's own state, else `text`, `reasoning`, `call:<call_id>`, or an owner of
-    `signed_blocks` for a text that follows.
+    """The content of a seal. `target` is empty for the reasoning item's own state, else `text`, `reasoning`, `call:<call_id>`, or an owner
+    of `signed_blocks` for a text that follows.
 
     `text` is the thinking that the state was made for, where it was sealed with it.
     """

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from bardo.dialects.shared.dialect import ReplyEncoder
 
 Kind = Literal["text", "thinking", "plan", "tool_call"]
-"""What a block holds. A plan is the thinking that Cohere writes before its tool calls."""
+"""The kind of a block. A plan is the thinking that Cohere writes before its tool calls."""
 
 _CHUNKS: dict[Kind, type] = {
     "text": ContentChunk,

@@ -1,4 +1,4 @@
-"""What stands in replies beside text, in one form between the dialects: cited pages, searches of the web, log probabilities and pictures.
+"""The content of replies beside text, in one form between the dialects: cited pages, searches of the web, log probabilities and pictures.
 
 A dialect declares a form for each that its replies may hold. `replies/translation_stages.py` writes what only another dialect has.
 """
@@ -36,7 +36,7 @@ class Citation(NamedTuple):
 
 
 class Citations(NamedTuple):
-    """What a field holds: its citations, and the names of what of it goes into no other form."""
+    """The content of a field: its citations, and the names of its parts that fit no other form."""
 
     found: tuple[Citation, ...] = ()
     lost: tuple[str, ...] = ()
@@ -116,7 +116,7 @@ class WebPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SearchResults(msgspec.Struct, frozen=True, kw_only=True):
-    """What a search gave: pages, best first, or the `error` for which it gave none."""
+    """The result of a search: pages, best first, or the `error` for which it gave none."""
 
     pages: tuple[WebPage, ...] = ()
     error: SearchError = ""

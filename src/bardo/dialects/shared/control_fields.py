@@ -86,7 +86,7 @@ _OBJECTS = {
     TEMPLATE: frozenset({*_SWITCHES, "thinking_budget", "reasoning_effort"}),
 }
 _READ_ELSEWHERE = {"output_config": frozenset({"format"})}
-"""What stands in these objects and says nothing of thinking."""
+"""The fields of these objects that are not about thinking."""
 FIELDS = frozenset(
     {
         "reasoning_effort", "reasoning", "include_reasoning", "thinking", "enable_thinking", "thinking_budget", "thinking_token_budget",
@@ -105,7 +105,7 @@ class RequestedReasoning(NamedTuple):
 
 
 class _RequestedReasoning:
-    """What was said of one request's thinking. Each thing may be said in several places, but not differently."""
+    """The fields about one request's thinking. A value may stand in several places, but not with different values."""
 
     def __init__(self) -> None:
         self._by_what: dict[str, tuple[object, str]] = {}
@@ -138,7 +138,7 @@ class _RequestedReasoning:
 
     @property
     def mode(self) -> Literal["off", "effort", "budget", "auto"]:
-        """What all of it amounts to: a budget goes before a level, and off before both."""
+        """The mode by all fields: a budget goes before a level, and off before both."""
         if self.get("on") is False:
             return "off"
         if self.get("budget") is not None:

@@ -1,4 +1,4 @@
-"""What a dialect can express of a request and of a reply, declared.
+"""The declarations of the parts of a request and of a reply that a dialect can express.
 
 A declaration names each field of the vocabulary once: as expressed, as expressed only for clients of the dialect itself, or as lacking.
 `losses.py` reports everything else that a request says, and `replies/translation_stages.py` everything else that a reply holds. A new
@@ -108,7 +108,7 @@ COMMON = frozenset(
         "sampling.top_p", "sampling.stop", "text", "image", "reasoning_block", "tool_call", "tool_result", "refusal",
     }
 )  # fmt: skip
-"""What a dialect expresses unless it declares otherwise. A field belongs here only where every dialect can express it."""
+"""The fields that a dialect expresses unless it declares otherwise. A field belongs here only where every dialect can express it."""
 
 _NAMES = {
     "choices": "n",
@@ -150,7 +150,7 @@ class Checks(NamedTuple):
 
 
 class Declaration(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
-    """What one dialect can express of a request, beside what all can (COMMON).
+    """The parts of a request that one dialect can express, beside those that all can (COMMON).
 
     `expresses` are further fields, `own` those that are written only for clients of this dialect, `lacks` those that cannot be expressed.
     `title` is what people call the dialect. `own_format` is the format of opaque state that it takes back, or None if it takes none;
@@ -184,12 +184,12 @@ class Declaration(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True
 
     @cached_property
     def own_checks(self) -> Checks:
-        """What to look at in a request that came in this dialect."""
+        """The fields to check in a request that came in this dialect."""
         return _checks({name: lack for name, lack in self.lacks.items() if name not in self.own})
 
     @cached_property
     def foreign_checks(self) -> Checks:
-        """What to look at in a request that came in another dialect."""
+        """The fields to check in a request that came in another dialect."""
         return _checks({**dict.fromkeys(self.own, Limitation(f"{self.title} has no such field")), **self.lacks})
 
 
@@ -255,11 +255,11 @@ COMMON_REPLY = frozenset(
         "finish.tool_calls",
     }
 )  # fmt: skip
-"""What a dialect expresses unless it declares otherwise."""
+"""The content that a dialect expresses unless it declares otherwise."""
 
 
 class ReplyDeclaration(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
-    """What one dialect can express of a reply, beside what all can (COMMON).
+    """The parts of a reply that one dialect can express, beside those that all can (COMMON).
 
     `expresses` is what else it can, `lacks` what it cannot; of a reason to finish `sent` is the one that its clients read instead.
     `finish_words` are words of the dialect's own, which are written as they came. `counts` are those that its clients must get, as 0 if
@@ -300,7 +300,7 @@ class ReplyDeclaration(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict
 
     @cached_property
     def lacked_reasons(self) -> dict[str, Limitation]:
-        """What clients read instead of the reasons to finish that the dialect has no word for."""
+        """The words that clients read instead of the reasons to finish that the dialect has no word for."""
         return {name.removeprefix("finish."): lack for name, lack in self.lacks.items() if name.startswith("finish.")}
 
     @property

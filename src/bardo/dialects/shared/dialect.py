@@ -1,4 +1,4 @@
-"""What a dialect is: a value with the functions that encode and decode one wire format.
+"""The type of a dialect: a value with the functions that encode and decode one wire format.
 
 The functions are pure, and nothing is shared between two replies. What a dialect may offer beside replies (vectors of texts, counts of
 tokens, lists of models) are values of functions too.
@@ -43,7 +43,7 @@ from bardo.values.response import Response
 from bardo.values.wire import Arrival, WireRequest
 
 ATTRIBUTION = "x-anthropic-billing-header:"
-"""What the line begins with by which Claude Code names itself at the head of a system prompt."""
+"""The beginning of the line by which Claude Code names itself at the head of a system prompt."""
 _STABLE = re.compile(r"cc_version=\d+\.\d+\.\d+|cc_entrypoint=[\w-]+")
 
 

@@ -23,9 +23,9 @@ from bardo.values.request import Message, Request
 
 NO_RESULT = "The call was interrupted: no result was recorded."
 OPENING = "Go on."
-"""What the user says before a conversation that the model begins."""
+"""The user's message before a conversation that the model begins."""
 BETWEEN = "OK."
-"""What the model says between results of tools and the user, where its template wants it to speak."""
+"""The model's message between results of tools and the user, if its template requires one."""
 _UNNAMED = "call"
 WHAT = "history."
 """How the name of each repair begins. The order of roles that a template wants is no repair: such a history is sound."""

@@ -189,7 +189,7 @@ def as_text(value: object) -> str:
 INVALID_JSON = "INVALID_JSON"
 """The key under which text that is no JSON object stands where a dialect must have an object."""
 NO_SIGNATURE = "skip_thought_signature_validator"
-"""What Google documents for a call that another model made: it says that there is no signature, and is none itself."""
+"""Google's documented value for a call that another model made: it says that there is no signature, and is none itself."""
 NO_SIGNATURES = frozenset({NO_SIGNATURE, "context_engineering_is_the_way_to_go"})
 """Both words for it that Google documents, which clients write."""
 encode_json = msgspec.json.Encoder().encode

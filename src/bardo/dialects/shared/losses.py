@@ -1,4 +1,4 @@
-"""What a request loses on its way to a dialect, each kind of loss reported once.
+"""The losses of a request on its way to a dialect, each kind reported once.
 
 `report_field_lacks` and `report_message_lacks` are the driver above all encoders: what they report follows from what a dialect declares.
 Fields that another dialect has too, under the same name or in another place, are carried to it, and are no loss.

@@ -188,7 +188,7 @@ _REFUSED = frozenset({400, 404, 422})
 
 
 class CheckOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What to ask: the model, and whether it thinks.
+    """The options of a check: the model, and whether it thinks.
 
     `cut_model` is a model whose streams break off, empty for none; `overflow_tokens` are more than a prompt may have, 0 where none is sent.
     """

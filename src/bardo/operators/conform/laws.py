@@ -21,7 +21,7 @@ class Law(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """What was found about one law. `faults` describe the violations; `evidence` is the beginning of what the server sent.
+    """The finding about one law. `faults` describe the violations; `evidence` is the beginning of what the server sent.
 
     `cause`: why the request was refused, where it was: laws that were refused for the same cause are counted once.
     """
@@ -34,7 +34,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """What was found at one server. `at` is Unix time."""
+    """The findings at one server. `at` is Unix time."""
 
     address: str
     dialect: str
@@ -120,7 +120,7 @@ ANSWER_SCHEMA = {
     "required": ["city", "sky", "place"],
     "additionalProperties": False,
 }
-"""What all of the dialects take: an enumeration, and an object in the object."""
+"""Parts of a schema that all dialects take: an enumeration, and an object in the object."""
 ANSWER_QUESTION = "Describe Lisbon on a sunny day, as JSON: its city, its sky, and its place with country and coastal."
 QUESTION = "What is 27 * 43? Answer with the number."
 TOOL_QUESTION = f"Call {TOOL} for the city Paris."
@@ -135,7 +135,7 @@ class ToolUse(msgspec.Struct):
 
 
 class Reading(msgspec.Struct):
-    """What a reply says, and the faults of its form."""
+    """The content of a reply, and the faults of its form."""
 
     text: str = ""
     thinking: str = ""

@@ -1,4 +1,4 @@
-"""What a server's replies must look like in each dialect that a client may speak: Chat, Messages and Responses, whole and streamed."""
+"""The checks of a server's replies in each dialect that a client may speak: Chat, Messages and Responses, whole and streamed."""
 
 from __future__ import annotations
 

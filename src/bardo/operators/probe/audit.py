@@ -71,7 +71,7 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def cost_usd(self) -> float | None:
-        """What was spent, where the provider says it, or None if it never did."""
+        """The cost as the provider reports it, or None if it never did."""
         costs = [trial.cost_usd for trial in self.trials if trial.cost_usd is not None]
         return sum(costs) if costs else None
 

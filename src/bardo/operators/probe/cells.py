@@ -1,4 +1,4 @@
-"""What a probe sends: one cell for each value of each setting, beside nothing at all and an easy question.
+"""The requests of a probe: one cell for each value of each setting, beside nothing at all and an easy question.
 
 Pure. A cell's fields are the wire form's own, whatever the catalog says of the model: the probe finds out whether that is right.
 """

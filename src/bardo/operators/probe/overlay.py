@@ -1,4 +1,4 @@
-"""What was found out, as a row to lay over the catalog's: a TOML file for `Models.over`.
+"""The results of a probe, as a row to lay over the catalog's: a TOML file for `Models.over`.
 
 Only what was decided is said; what stayed open stays as the catalog has it.
 """

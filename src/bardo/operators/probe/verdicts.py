@@ -29,7 +29,7 @@ Verdict = Literal["honours", "flattens", "ignores", "refuses", "inconclusive"]
 
 
 class RefusedValue(msgspec.Struct, frozen=True, kw_only=True):
-    """What a provider said of a value that it does not take."""
+    """A value that the provider refused, with its words."""
 
     value: str
     status: int
@@ -37,7 +37,7 @@ class RefusedValue(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SettingVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What one setting does, in one form, and why that is thought.
+    """The verdict on one setting, in one form, and its reasons.
 
     `medians` are tokens by value, `alike` neighbours that were not told apart, `test` the comparison that decided.
     """

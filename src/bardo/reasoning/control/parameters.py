@@ -78,7 +78,7 @@ class _ParameterWork:
 
 
 class _Substitute(msgspec.Struct, frozen=True):
-    """What may stand in for `min_p` and `top_k`: a `top_p`, unless that is refused too, or goes without a temperature only."""
+    """The substitute for `min_p` and `top_k`: a `top_p`, unless that is refused too, or goes without a temperature only."""
 
     table: Parameters
     refused: bool
@@ -283,7 +283,7 @@ def _plain(value: Any) -> Any:
 
 
 CONTINUE = "Continue your answer from exactly where it ends. Repeat nothing of it."
-"""What a user says behind an answer that the caller began, to a model that takes no such answer as the last message."""
+"""The user's message behind an answer that the caller began, to a model that takes no such answer as the last message."""
 _LETTERS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 

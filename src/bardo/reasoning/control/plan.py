@@ -111,7 +111,7 @@ class ControlQuery(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def asked(self) -> Any:
-        """What the caller asked for, as a plain value."""
+        """The caller's policy, as a plain value."""
         policy = self.policy
         return policy.budget if policy.mode == "budget" else policy.effort or policy.mode
 

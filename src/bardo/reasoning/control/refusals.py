@@ -1,4 +1,4 @@
-"""What a provider's refusal teaches: the same policy written again with less, once, and a dated fact of this route.
+"""The lessons of a provider's refusal: the same policy written again with less, once, and a dated fact of this route.
 
 A fact only ever narrows what was known: levels that were not offered before are not offered after.
 """
@@ -35,7 +35,7 @@ _LONGEST = 4000
 
 
 class RouteFact(msgspec.Struct, frozen=True, kw_only=True):
-    """What a refusal said of one model at one provider, and when: live facts for the next call, to be forgotten with time."""
+    """A refusal's facts about one model at one provider, and their date: live facts for the next call, to be forgotten with time."""
 
     target: ControlTarget
     facts: Facts

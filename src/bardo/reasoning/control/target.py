@@ -21,7 +21,7 @@ DEFAULT_OUTPUT = 8192
 
 
 class PortableBudgets(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What each level is worth in tokens: what is asked for, not what a model will use."""
+    """The tokens of each level: the budget asked for, not the tokens a model will use."""
 
     minimal: int = 1024
     low: int = 2048
@@ -88,7 +88,7 @@ class ControlTarget(msgspec.Struct, frozen=True):
 
 
 class Layer(msgspec.Struct, frozen=True):
-    """What one source says: an operator's override, live introspection (L1), the provider's list
+    """The facts of one source: an operator's override, live introspection (L1), the provider's list
     of models as it was kept (listing), the catalog (L2), the provider's static form (L3)."""
 
     name: LayerName

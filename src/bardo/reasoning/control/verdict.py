@@ -1,4 +1,4 @@
-"""What became of a policy, judged by what was observed and nothing else.
+"""The verdict on a policy, by the observed reply alone.
 
 The rules, in order; the first that fits gives the verdict. A reply *thought* where it reports reasoning tokens, shows thinking, or holds
 its opaque state; it *did not think* where it reports 0 tokens, or holds a block of thinking with nothing in it, and has none of these; else
@@ -41,7 +41,7 @@ _LIGHT = frozenset(EFFORTS[: EFFORTS.index("low") + 1])
 
 
 class Observation(msgspec.Struct, frozen=True, kw_only=True):
-    """What a reply shows of its thinking. `reasoning_tokens` None: not reported and not to be estimated.
+    """The visible signs of thinking in a reply. `reasoning_tokens` None: not reported and not to be estimated.
 
     `empty`: it holds a block of thinking with nothing in it. `effort` is the level that the reply says was applied, or None if it
     says nothing.

@@ -1,4 +1,4 @@
-"""What identifies a tool call: an id that only one call can have, and its arguments in one canonical spelling.
+"""The identity of a tool call: an id that only one call can have, and its arguments in one canonical spelling.
 
 Providers make ids of random characters (`call_8f2KzP…`, `toolu_01A09q…`, UUIDs) or count (`functions.get_weather:0`, `call_0`, `0`).
 Only the form of an id is known here, so it has to show that it was drawn at random: a long run of letters and digits in which digits,

@@ -61,7 +61,7 @@ Texts = tuple[str, ...]
 
 
 class Behind(msgspec.Struct, frozen=True, gc=False):
-    """What a turn stands behind: what `before` the last turn and in it was said, as digests in a row, and what was `said` since then."""
+    """The conversation before a turn: `before` is the digest up to and with the last turn, `said` are the texts since then."""
 
     before: str
     said: Texts
@@ -117,7 +117,7 @@ class History(msgspec.Struct, frozen=True, gc=False):
 
 
 _TurnContent = tuple[str, list[str], list[str], list[Opaque]]
-"""What a turn says: its text, the name and the arguments of each call in turn, the ids of the calls, and all opaque state."""
+"""The content of a turn: its text, the name and the arguments of each call in turn, the ids of the calls, and all opaque state."""
 
 
 def digest(*parts: str) -> str:

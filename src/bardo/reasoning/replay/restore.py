@@ -50,7 +50,7 @@ def name_of(reader: Reader) -> str:
 
 
 class Recalled(msgspec.Struct, frozen=True, kw_only=True):
-    """What was found for one request, by its keys, and how a changed prefix is dealt with.
+    """The records for one request, by its keys, and the treatment of a changed prefix.
 
     `turns` are the keys it was looked for by, at their places in the sent request, or None if they are to be made. `history` are those of
     the client's own conversation, or None if nothing was looked for. `degraded` says where it could not be looked for, and `refused` which

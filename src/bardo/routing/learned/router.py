@@ -21,7 +21,7 @@ _LEAST = 1e-6
 
 
 class Budget(msgspec.Struct, frozen=True, kw_only=True):
-    """What exploring may lose: `per_choice` of worth for each choice made so far, of which `spent` is gone."""
+    """The budget of exploring: `per_choice` of worth for each choice made so far, of which `spent` is gone."""
 
     per_choice: float = 0.02
     choices: int = 0
@@ -237,7 +237,7 @@ class Pending(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Learned(NamedTuple):
-    """What came of a choice, as `LearnedRouter.learn` counts it; feedback that came after the outcome where it `is_feedback`."""
+    """The outcome of a choice, as `LearnedRouter.learn` counts it; feedback that came after the outcome where it `is_feedback`."""
 
     pending: Pending
     success: float

@@ -1,4 +1,4 @@
-"""What a key of bardo looks like: `bardo_`, an id that may be shown, `_`, a secret, and a checksum.
+"""The form of a key of bardo: `bardo_`, an id that may be shown, `_`, a secret, and a checksum.
 
 A key is random: its secret has 214 bits, so it cannot be found from a plain SHA-256, and a slow hash with a salt would only slow down
 every request. The checksum tells a mistyped key from one that is not known, without looking anywhere.

@@ -170,7 +170,7 @@ class RunningCall(Protocol):
 
 
 class Share(NamedTuple):
-    """What a call has taken of one allowance: that of its key, or of its session."""
+    """The part of one allowance that a call has taken: that of its key, or of its session."""
 
     account: str
     allowance: Allowance

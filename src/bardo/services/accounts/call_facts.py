@@ -1,4 +1,4 @@
-"""What a call takes of the limits of its key: before it is sent, by its facts, and when it has ended, by its row in the log."""
+"""The usage of a key's limits by a call: before it is sent, by its facts, and when it has ended, by its row in the log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands between a call that has found its models and the providers: the models of its key, its limits and its budgets."""
+"""The checks between a call that has found its models and the providers: the models of its key, its limits and its budgets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What processes have leased of the limits of keys, in the state database, and what of their budgets is spent.
+"""The leases of the limits of keys by processes, in the state database, and the spent part of their budgets.
 
 Loads SQLAlchemy: import it where keys are opened, and nowhere above.
 """

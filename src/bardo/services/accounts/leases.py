@@ -1,4 +1,4 @@
-"""What passes between the calls of a process and the store of limits, and what such a store is.
+"""The values between the calls of a process and the store of limits, and the protocol of such a store.
 
 A row holds how much of one limit one process uses or may give out in one period, so writing it twice does no harm. Rows of calls at a time
 and of money count only while their process is seen; a process that was away for longer writes its rows anew.
@@ -38,7 +38,7 @@ class Lease(NamedTuple):
 
 
 class Estimate(NamedTuple):
-    """What a call of unknown cost counts as, on the day it began."""
+    """The estimate for a call of unknown cost, on the day it began."""
 
     account: str
     day: int
@@ -53,7 +53,7 @@ class LeaseGrant(NamedTuple):
 
 
 class Spend(Protocol):
-    """What calls have cost by the log: nano-dollars of one key, of the days from the first to the last, as 20261123.
+    """The costs of calls by the log: nano-dollars of one key, of the days from the first to the last, as 20261123.
 
     Of an account that stands for a session it is what that has cost, whenever that was.
     """

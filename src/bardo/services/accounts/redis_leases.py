@@ -1,4 +1,4 @@
-"""What processes have leased of the limits of keys, in Redis or Valkey. Money that was spent is read from the log, as it is everywhere.
+"""The leases of the limits of keys by processes, in Redis or Valkey. Money that was spent is read from the log, as it is everywhere.
 
 Keys begin with `bardo:{limits}:`. `leases:ACCOUNT` has a field `NAME|PERIOD|WORKER` for each row, `estimates:ACCOUNT` what calls of unknown
 cost count as by day, `stored:WORKER` how many estimates of which series of a process are in them, `workers` when each process was

@@ -1,4 +1,4 @@
-"""What providers say in the headers of their replies of the money that is left: the last balance of each, in memory."""
+"""The balances in the headers of providers' replies: the last one of each, in memory."""
 
 from __future__ import annotations
 

@@ -167,7 +167,7 @@ class CacheHealth(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class CacheUsage:
-    """What the calls to at most `most` places read from caches; of more places the first ones are forgotten."""
+    """The tokens that calls to at most `most` places read from caches; of more places the first ones are forgotten."""
 
     def __init__(self, most: int) -> None:
         self._most = most

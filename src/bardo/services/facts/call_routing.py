@@ -107,7 +107,7 @@ class CallRouting:
 
     @property
     def learned(self) -> LearnedState | None:
-        """What the strategy `learned` knows now; None for another strategy. It changes with every call."""
+        """The state of the strategy `learned`; None for another strategy. It changes with every call."""
         return None if self._learned is None else self._learned.router.state
 
     def note(self, row: LogRow) -> None:

@@ -1,4 +1,4 @@
-"""What an operator set for calls that fail or are slow: when a target is asked again, a second one too, or an old reply given."""
+"""The operator's settings for calls that fail or are slow: when a target is asked again, a second one too, or an old reply given."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LARGEST_SHARE = 8
 
 
 class Failover:
-    """What an operator set, as calls use it. `jitter` gives random numbers from 0 to 1."""
+    """The operator's settings, as calls use them. `jitter` gives random numbers from 0 to 1."""
 
     def __init__(self, settings: FailoverSettings | None = None) -> None:
         self.settings = settings or FailoverSettings()

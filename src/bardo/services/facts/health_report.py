@@ -104,7 +104,7 @@ class CacheReporter(Protocol):
 
 
 class ReportContext(Protocol):
-    """What a report is made from."""
+    """The sources of a report."""
 
     @property
     def directory(self) -> ProviderDirectory: ...

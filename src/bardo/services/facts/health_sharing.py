@@ -50,14 +50,14 @@ MOST_MESSAGES = 20_000
 
 
 class Message(NamedTuple):
-    """What another gateway sent, and how many seconds ago."""
+    """A message of another gateway, and how many seconds ago it was sent."""
 
     age: float
     data: bytes
 
 
 class ExchangeResult(NamedTuple):
-    """What others sent since the last time, and which of the leases that were asked for this gateway holds."""
+    """The messages of others since the last time, and the requested leases that this gateway holds."""
 
     messages: Sequence[Message]
     held: Sequence[str]

@@ -1,4 +1,4 @@
-"""What refusals taught, each for one caller: where it holds, until when, and in which words the provider said it.
+"""The lessons of refusals, each for one caller: where it holds, until when, and in which words the provider said it.
 
 A lesson is kept once the same request was answered without what was refused, holds for an hour, and for twice as long each time that the
 same is proved after its end, up to a day. Any answer to a request that has what was refused ends it. Time is that of `clock`.

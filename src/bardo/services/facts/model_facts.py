@@ -170,7 +170,7 @@ class _Resolved(NamedTuple):
 
 
 class _CallersView(NamedTuple):
-    """What earlier calls of one caller taught of the targets of a call: what refusals said, and how replies began."""
+    """The lessons of one caller's earlier calls about the targets of a call: from refusals, and from how replies began."""
 
     lessons: tuple[Lesson, ...] = ()
     starts: tuple[tuple[PlaceName, bool, SeenStart], ...] = ()
@@ -186,7 +186,7 @@ _NOTHING = _CallersView()
 
 
 class _PlanKnowledge(NamedTuple):
-    """What the plans of calls to `targets` are made from: it holds as long as the version and what servers say now are the same."""
+    """The facts that plans of calls to `targets` are made from: it holds as long as the version and what servers say now are the same."""
 
     targets: tuple[Target, ...]
     version: tuple[int, int]

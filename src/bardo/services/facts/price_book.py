@@ -1,4 +1,4 @@
-"""What models cost now: the operator's prices, then refreshed listings, then the rows that come with bardo, then its table."""
+"""The current prices of models: the operator's prices, then refreshed listings, then the rows that come with bardo, then its table."""
 
 from __future__ import annotations
 

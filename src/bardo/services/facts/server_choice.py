@@ -38,7 +38,7 @@ MOST_SERVERS_TRIED = 4
 
 
 class ServerFacts(Protocol):
-    """What servers say of their models, and what calls tell of the servers."""
+    """The facts that servers state of their models, and the results of calls to the servers."""
 
     async def ask_before(self, targets: Sequence[Target]) -> None: ...
 

@@ -25,7 +25,7 @@ _IDENTIFIER = "payment-identifier"
 
 
 class Challenge(msgspec.Struct, frozen=True, kw_only=True):
-    """What a provider asks to be paid. `accepts`, `resource` and `extensions` are its own words, which a payment gives back."""
+    """A provider's request for payment. `accepts`, `resource` and `extensions` are its own words, which a payment gives back."""
 
     version: int
     offers: tuple[Offer, ...]
@@ -41,7 +41,7 @@ class Challenge(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Settlement(msgspec.Struct, frozen=True, kw_only=True):
-    """What a provider says became of a payment. `success` None: it says nothing that can be read."""
+    """A provider's report on a payment. `success` None: it says nothing that can be read."""
 
     success: bool | None = None
     transaction: str = ""

@@ -61,7 +61,7 @@ _POLL_SECONDS = 0.05
 
 
 class Wallet(msgspec.Struct, frozen=True, kw_only=True):
-    """What payments are made with and by. `order` are the ways to pay; a call waits `wait_seconds` for another's payment for the same."""
+    """The parts that make payments. `order` are the ways to pay; a call waits `wait_seconds` for another's payment for the same."""
 
     signer: Signer
     rules: PaymentRules
@@ -377,7 +377,7 @@ class _Limits(Protocol):
 
 
 class PaidCallContext(Protocol):
-    """What a call that is paid for needs of whoever runs it."""
+    """The parts of the runner that a paid call needs."""
 
     @property
     def transport(self) -> Transport: ...

@@ -1,4 +1,4 @@
-"""What targets probably have cached, kept in this process: what the layer `affinity`, routing and the report of health ask."""
+"""The tokens that targets have probably cached, by this process: for the layer `affinity`, routing and the report of health."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _INPUT_SHARE = routing_rows().score.input_share
 
 
 class _LatestCall(NamedTuple):
-    """What was said of the latest call before its layers worked, so that it is not looked up again."""
+    """The look-up for the latest call before its layers worked, so that it is not repeated."""
 
     session: str
     request: Request | None

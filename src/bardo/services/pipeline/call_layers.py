@@ -1,4 +1,4 @@
-"""What the layers of one call left: their receipts, what was lost, what they found, their parts in the reply, and counts of its prompts."""
+"""The results of the layers of one call: receipts, degradations, findings, parts in the reply, and counts of its prompts."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class LayerSelection(NamedTuple):
 
 
 class PendingLayers(msgspec.Struct, frozen=True):
-    """What the layers of a call left, as it is kept until its reply comes: receipts, what was lost, and the parts in the reply."""
+    """The results of the layers of a call, as stored until its reply comes: receipts, degradations, and the parts in the reply."""
 
     profile: str
     receipts: tuple[Receipt, ...]
@@ -157,7 +157,7 @@ class CallLayers:
 
     @property
     def budget(self) -> WorkBudget:
-        """What the layers may take of the processor together."""
+        """The processor time that the layers may take together."""
         if isinstance(self._budget, WorkBudget):
             return self._budget
         # Short requests need none.
@@ -287,7 +287,7 @@ class CallLayers:
 
     @property
     def cache_header(self) -> str:
-        """What the header `X-Bardo-Cache` says; empty where there was no cache."""
+        """The value of the header `X-Bardo-Cache`, empty without a cache."""
         result = self.found.get(CACHE)
         return "" if result is None else str(result.header)
 

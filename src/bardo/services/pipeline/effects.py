@@ -140,7 +140,7 @@ class OpenCall(Protocol):
 
 
 class LayerHost(NamedTuple):
-    """What layers need of the gateway whose calls they work on. `clock` gives Unix time, and `watch` seconds that never jump.
+    """The parts of the gateway that layers need. `clock` gives Unix time, and `watch` seconds that never jump.
 
     `open_call` and `embed` make calls of bardo's own.
     """

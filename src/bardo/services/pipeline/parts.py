@@ -1,4 +1,4 @@
-"""What layers are made from: the settings, what the gateway has, and where effects are registered."""
+"""The parts that layers are made from: the settings, the gateway's parts, and the registry of effects."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class LayerParts(NamedTuple):
-    """What layers are made from.
+    """The parts that layers are made from.
 
     `settings` is the whole configuration, and `pipeline` its part for layers. `folder` is where bardo keeps its data. A layer that opens
     something appends to `closing` what closes it. `affinity` holds what targets probably have cached, once a layer asks for it.

@@ -310,7 +310,7 @@ _MOST_KEPT = 1024
 
 
 class _CachedFacts(msgspec.Struct, frozen=True):
-    """What was told of a target, and what it was made from: it holds as long as that is the same."""
+    """The facts of a target, and their sources: they hold as long as these are the same."""
 
     known: PlanningFacts
     price: Price | None
@@ -400,7 +400,7 @@ class Pipeline:
 
     @property
     def affinity(self) -> Affinity | None:
-        """What targets probably have cached, or None if no layer asks for it."""
+        """The tokens that targets have probably cached, or None if no layer asks for them."""
         return self._parts.affinity[0] if self._parts.affinity else None
 
     def discounts(self, session: str, request: Request) -> dict[tuple[str, str], float]:

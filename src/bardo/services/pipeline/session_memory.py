@@ -1,4 +1,4 @@
-"""What layers keep for sessions: bounded in number and size, and forgotten when a session is over.
+"""The state of layers for sessions: bounded in number and size, and forgotten when a session is over.
 
 It is kept in this process, and where the reasoning of earlier replies is kept if that outlives a process: the next call of a conversation
 may come to another worker, or to this gateway after a restart. Then the stored state goes before the one in this process.
@@ -42,7 +42,7 @@ def remember_sessions(effects: Effects, host: LayerHost) -> None:
 
 
 class SharedSessions:
-    """What several processes keep for sessions, in one store: the latest value of each layer."""
+    """The state of several processes for sessions, in one store: the latest value of each layer."""
 
     def __init__(self, store: StateCalls, clock: Callable[[], float]) -> None:
         self._store = store

@@ -1,4 +1,4 @@
-"""What the choice of tools remembers in this process: vectors of tools, and their uses, both bounded.
+"""The memory of the choice of tools in this process: vectors of tools, and their uses, both bounded.
 
 Turns that clients do not see are kept where the reasoning of earlier replies is, which several workers share.
 """
@@ -31,7 +31,7 @@ from bardo.services.pipeline.effects import Effects
 from bardo.values.request import Message
 
 _TURNS = "tool turns/"
-"""What the keys of turns begin with, in a store that holds the reasoning of replies too."""
+"""The prefix of the keys of turns, in a store that holds the reasoning of replies too."""
 _MOST_COUNTED = 200
 """Uses after which a mean follows the newest ones: older ones fade."""
 _MOST_PURPOSES, _MOST_OF_PURPOSE = 8, 20

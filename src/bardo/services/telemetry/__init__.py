@@ -1,1 +1,1 @@
-"""What monitoring systems are told of calls: metrics for Prometheus, and spans and metrics in OpenTelemetry's words. Off by default."""
+"""The reports on calls to monitoring systems: metrics for Prometheus, and spans and metrics in OpenTelemetry's words. Off by default."""

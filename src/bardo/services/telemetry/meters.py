@@ -47,7 +47,7 @@ def resource_of(service: str) -> Any:
 MOST_SETS = 2000
 """Sets of labels that are counted apart; calls of those after them are counted together, because clients choose the names of models."""
 OVERFLOW = {"otel.metric.overflow": True}
-"""What OpenTelemetry's specification has for the labels of those."""
+"""OpenTelemetry's specified names for the labels of those."""
 _INTERVAL_VARIABLE = "OTEL_METRIC_EXPORT_INTERVAL"
 _TEMPORALITY_VARIABLE = "OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE"
 _DELTA = ("delta", "lowmemory")
@@ -57,7 +57,7 @@ _LOG = logging.getLogger("bardo.telemetry")
 
 
 class MetricExporter(Protocol):
-    """What exports metrics, of OpenTelemetry's SDK."""
+    """The exporter of metrics of OpenTelemetry's SDK."""
 
     def export(self, metrics_data: Any, timeout_millis: float = ..., /) -> object: ...
 
@@ -89,7 +89,7 @@ class Histogram:
 
 
 class _LabelCounts(NamedTuple):
-    """What was counted of one set of labels."""
+    """The counts of one set of labels."""
 
     labels: Mapping[str, Any]
     seconds: Histogram

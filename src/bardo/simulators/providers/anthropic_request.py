@@ -124,7 +124,7 @@ COUNTED = (
     "model", "messages", "system", "tools", "tool_choice", "thinking", "output_config", "cache_control", "speed",
     "context_management", "mcp_servers",
 )  # fmt: skip
-"""What a request to count tokens may hold."""
+"""The fields of a request to count tokens."""
 _TAKES_SYSTEM = re.compile(r"claude-(?:(?:fable|mythos)-5|opus-(?:4-8|5)|(?:sonnet|haiku)-5-5)")
 """The models that take messages with the role `system` (pydantic-ai-slim 2.68.0, 2026-11)."""
 

@@ -40,7 +40,7 @@ _MODEL_STEPS = ("thought", "model_output", "function_call")
 
 @dataclass(frozen=True, slots=True)
 class RememberedInteraction:
-    """What the server keeps of an interaction, for a request that continues it."""
+    """The stored state of an interaction, for a request that continues it."""
 
     rounds: int
     calls: frozenset[str]

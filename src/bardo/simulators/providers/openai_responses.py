@@ -37,7 +37,7 @@ _KNOWN = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class RememberedReply:
-    """What the server keeps of a reply it gave, for a request that continues it."""
+    """The stored state of a reply, for a request that continues it."""
 
     rounds: int
     calls: frozenset[str]

@@ -21,7 +21,7 @@ _EXPECTED = "Expected `thinking` or `redacted_thinking`, but found `tool_use`."
 
 
 class UpstreamRefusal(Refusal):
-    """What the vendor said: `host` is its name at OpenRouter."""
+    """The vendor's refusal: `host` is its name at OpenRouter."""
 
     def __init__(self, host: str, message: str) -> None:
         super().__init__("bad_value", message)

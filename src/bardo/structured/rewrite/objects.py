@@ -17,7 +17,7 @@ from bardo.structured.rewrite.rules import as_evaluated, kept_rules
 OTHERS = "further_members"
 """The property with the pairs for members that have no name of their own."""
 _Others: TypeAlias = list[tuple[str, Any]]
-"""What an object says of members beside its properties: patterns of names, empty for all others, each with its schema."""
+"""The schemas of an object's members beside its properties: patterns of names, empty for all others, each with its schema."""
 _NULL: Schema = {"type": "null"}
 _PAIR = frozenset({"key", "value"})
 

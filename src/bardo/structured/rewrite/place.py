@@ -58,7 +58,7 @@ Build: TypeAlias = "Callable[[Any, Place], RewrittenPart | None]"
 
 
 class RewriteContext:
-    """What all places of one schema share: its root, the target's subset, the entries so far, and the definitions that are kept."""
+    """The common state of all places of one schema: its root, the target's subset, the entries so far, and the kept definitions."""
 
     def __init__(self, root: Schema, subset: Subset, build: Build) -> None:
         self.root = root

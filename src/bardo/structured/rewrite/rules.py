@@ -1,4 +1,4 @@
-"""What each keyword of JSON Schema becomes for a target that does not take it, and the losses by that."""
+"""The rewriting of each keyword of JSON Schema for a target that does not take it, and the losses by that."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be wrong with a database of bardo, and the words in which that is said.
+"""The problems of a database of bardo, and their messages.
 
 DatabaseProblem
 ├── DatabaseMissing         nothing there to read
@@ -76,7 +76,7 @@ class RowsRefused(LogProblem):
 
 
 class DatabaseUse(msgspec.Struct, frozen=True, kw_only=True):
-    """What a database is used for: its name in messages, the errors that are raised, and the number of its writers' lock in PostgreSQL.
+    """The use of a database: its name in messages, the errors that are raised, and the number of its writers' lock in PostgreSQL.
 
     Any number does as a lock, as long as every writer of the same tables takes the same one.
     """

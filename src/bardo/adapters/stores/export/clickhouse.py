@@ -61,7 +61,7 @@ class ClickHouseTarget(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """What messages and the state of exports call it."""
+        """Its name in messages and in the state of exports."""
         return f"{self.address} {self.database}.{self.table}"
 
 

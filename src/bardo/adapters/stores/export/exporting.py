@@ -86,7 +86,7 @@ class ExportState:
 
 
 class ExportSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """What an export copied: how many rows, and the number of the last one that was looked at."""
+    """The result of an export: how many rows it copied, and the number of the last one it read."""
 
     rows: int
     row_number: int
@@ -118,7 +118,7 @@ class SinceLast:
 
 
 class FileExport(msgspec.Struct, frozen=True, kw_only=True):
-    """What a file of an export is: its format, and whether it holds what was asked and answered."""
+    """A file of an export: its format, and whether it holds the questions and answers."""
 
     format: FileFormat
     content: bool = False

@@ -28,7 +28,7 @@ from bardo.adapters.stores.log.row import (
 )
 
 WATCHED = "prompt_cache"
-"""What a prompt that no provider can cache is called in a call's `degraded`, by which `bardo costs --cache` finds it."""
+"""The name of a prompt that no provider can cache in a call's `degraded`, by which `bardo costs --cache` finds it."""
 MALFORMED_CALLS = "malformed_tool_calls"
 """The key of a route's record that names calls of tools with unreadable arguments; only where it was chosen by what was learned."""
 

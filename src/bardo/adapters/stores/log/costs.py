@@ -1,4 +1,4 @@
-"""What calls cost and what caches saved, asked of the sums of days and of the rows of the days that are asked for in part.
+"""The costs of calls and the savings of caches, from the sums of days and of the rows of the days that are asked for in part.
 
 Loads SQLAlchemy: import it where a log is opened, and nowhere above.
 """

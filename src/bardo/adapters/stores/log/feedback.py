@@ -1,4 +1,4 @@
-"""What people think of answers, stored in the log's database beside the calls.
+"""Feedback on answers, stored in the log's database beside the calls.
 
 Rows of calls are never changed: feedback has a table of its own, and a call may have several. A call of another tenant is as unknown as
 one that never was.

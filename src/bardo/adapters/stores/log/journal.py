@@ -274,7 +274,7 @@ def _storable(value: Any) -> Any:
 
 @runtime_checkable
 class RecoveringStore(Protocol):
-    """What recovery needs of a store."""
+    """The part of a store that recovery needs."""
 
     name: str
 

@@ -22,7 +22,7 @@ CAUSES: tuple[Cause, ...] = get_args(Cause)
 
 
 class RollupKey(NamedTuple):
-    """What calls have in common that are summed. `day` counts days since 1970; a text that a call does not have is empty."""
+    """The common values of calls that are summed. `day` counts days since 1970; a text that a call does not have is empty."""
 
     day: int
     provider: str
@@ -143,7 +143,7 @@ def is_estimated(row: Any) -> bool:
 
 
 Dimension = Literal["day", "provider", "model", "key", "subsystem", "operation", "session", "agent", "repository"]
-"""What costs can be asked by. A key is an account of the gateway."""
+"""The labels by which costs can be grouped. A key is an account of the gateway."""
 LABELS: tuple[Dimension, ...] = ("session", "agent", "repository")
 """Those that clients name, of which there may be as many as calls: no sums of days are kept by them, they are read from the calls."""
 DIMENSIONS: tuple[Dimension, ...] = get_args(Dimension)

@@ -166,7 +166,7 @@ class LogGap(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Feedback(msgspec.Struct, frozen=True, kw_only=True):
-    """What somebody thinks of the answer to one call: `score` from 0 (bad) to 1 (good). `given_at` is Unix time."""
+    """Feedback on the answer to one call: `score` from 0 (bad) to 1 (good). `given_at` is Unix time."""
 
     request_id: str
     given_at: float
@@ -175,7 +175,7 @@ class Feedback(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CacheTotal(msgspec.Struct, frozen=True, kw_only=True):
-    """What prompt caches did for the calls of one key to one model.
+    """The effect of prompt caches on the calls of one key to one model.
 
     A sum is over the calls that reported the number, and None if none did. `saved_nanos` is below 0 where writing cost more than
     reading saved. `changing` counts the calls whose prompt begins anew each time, and `why` says where.

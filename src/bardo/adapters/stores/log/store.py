@@ -1,4 +1,4 @@
-"""What a log that is open for appending promises, and which one a path or an address leads to."""
+"""The protocol of a log that is open for appending, and which one a path or an address leads to."""
 
 from __future__ import annotations
 

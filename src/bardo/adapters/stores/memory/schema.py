@@ -41,7 +41,7 @@ episodes = Table(
     Column("embedding", Text),
     Column("signature", LargeBinary),
 )
-"""What episodes are selected by, in rows short enough to be read all. `signature` holds the signs of a vector's components."""
+"""The columns that select episodes, in rows short enough to be read all. `signature` holds the signs of a vector's components."""
 
 texts = Table(
     "memory_texts",
@@ -53,7 +53,7 @@ texts = Table(
     Column("answer", Text, nullable=False),
     Column("words", Text().with_variant(TSVECTOR(), "postgresql")),
 )
-"""What was said, and the vector before it, so that it is read without the texts.
+"""The texts, and the vector before them, so that it is read without the texts.
 
 `words` is what the index of words is made of: of PostgreSQL a `tsvector`, of SQLite a text, or NULL where the texts themselves will do.
 """

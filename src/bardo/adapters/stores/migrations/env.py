@@ -1,4 +1,4 @@
-"""What Alembic runs for every command: migrate over the connection, and in the transaction, that the caller opened."""
+"""The script that Alembic runs for every command: migrate over the connection, and in the transaction, that the caller opened."""
 
 from alembic import context
 

@@ -25,7 +25,7 @@ class _Entry(msgspec.Struct):
 
 
 class _Share(msgspec.Struct):
-    """What one tenant holds: its entries, oldest first, and the latest entry of each key; `ambiguous` keys have had different ones."""
+    """The share of one tenant: its entries, oldest first, and the latest entry of each key; `ambiguous` keys have had different ones."""
 
     entries: OrderedDict[int, _Entry] = msgspec.field(default_factory=OrderedDict)
     by_key: dict[str, int] = msgspec.field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What a store of state promises: bounded, expiring, and separate for each tenant.
+"""The protocol of a store of state: bounded, expiring, and separate for each tenant.
 
 A value is put in under several keys and found by any of them. A key under which different replies were put in leads to none of them, as
 long as the latest is kept. The oldest value goes first: within a tenant that has had its share, then of all. Time is seconds, given by the

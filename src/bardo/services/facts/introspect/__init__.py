@@ -61,7 +61,7 @@ _LONGEST_REASON = 500
 
 
 class _Introspection:
-    """What came of asking one server: facts by model, or a problem and when it was met, by both clocks."""
+    """The result of asking one server: facts by model, or a problem and when it was met, by both clocks."""
 
     __slots__ = ("adapter", "at", "due", "facts", "lost", "problem", "retried", "watched_at")
 

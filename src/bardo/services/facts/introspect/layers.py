@@ -51,7 +51,7 @@ def log_override(target: Target, live: Facts, override: Facts) -> None:
 
 
 class LayerValue(msgspec.Struct, frozen=True, kw_only=True):
-    """What one layer says of a field. `date` is None if it was not noted."""
+    """The value of a field in one layer. `date` is None if it was not noted."""
 
     layer: LayerName
     value: Any

@@ -1,4 +1,4 @@
-"""What a server itself says of a model: the facts of layer L1, and when it said them."""
+"""The facts of a model that its server states (layer L1), and when it stated them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class LiveFacts(Facts, frozen=True, kw_only=True):
 
 
 NO_THINKING = LiveFacts(control=("none",), omit="off")
-"""What holds for a model that does not think."""
+"""The facts of a model that does not think."""
 
 
 class FactsAnswer(msgspec.Struct, frozen=True, kw_only=True):

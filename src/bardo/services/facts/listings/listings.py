@@ -200,7 +200,7 @@ _log = logging.getLogger("bardo.catalog")
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of asking one provider: `listing` is what was taken over, or would be; `problem` why nothing is.
+    """The result of asking one provider: `listing` is the part taken over, or that would be; `problem` is why nothing is.
 
     `refused`: a list came and cannot be believed. `held` are models that keep their price of before; `before` is the list that held.
     """

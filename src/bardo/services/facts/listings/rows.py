@@ -40,7 +40,7 @@ class ListedRates(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class ListedPrice(ListedRates, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a model costs. `request` is in nano-dollars for each call; `long` holds for prompts of more than `threshold` tokens."""
+    """The price of a model. `request` is in nano-dollars for each call; `long` holds for prompts of more than `threshold` tokens."""
 
     request: Fee | None = None
     threshold: int | None = None
@@ -48,7 +48,7 @@ class ListedPrice(ListedRates, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class ListedModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a list says of one model."""
+    """The entry of one model in a list."""
 
     facts: LiveFacts = LiveFacts()
     price: ListedPrice | None = None

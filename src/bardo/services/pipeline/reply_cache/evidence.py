@@ -1,4 +1,4 @@
-"""What was learned of similar questions: counts of look-ups and of compared answers, in memory and in an SQLite file.
+"""The evidence on similar questions: counts of look-ups and of compared answers, in memory and in an SQLite file.
 
 The file holds numbers and fingerprints of embeddings, and nothing of what was asked. Workers of one machine add to the same file.
 """
@@ -36,7 +36,7 @@ _LOOKS = ("nothing", "refused", "shadowed", "rechecked", "served")
 
 
 class SimilarFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of the look-ups with one embedding, and of the answers that were compared.
+    """The results of the look-ups with one embedding, and of the compared answers.
 
     `lookups` are those that the exact cache had nothing for. `allowed` were let through by the guard: they are `shadowed`, `rechecked` or
     `served`. `undecided` comparisons count neither way.

@@ -1,4 +1,4 @@
-"""What servers say of themselves, read as facts: hosted providers' lists of models, llama-server, and other local servers."""
+"""Readers of the facts that servers state: hosted providers' lists of models, llama-server, and other local servers."""
 
 from __future__ import annotations
 
