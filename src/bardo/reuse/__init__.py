@@ -106,7 +106,7 @@ class Memory(Generic[Value]):
     def __init__(self) -> None:
         self._kept: OrderedDict[Hashable, tuple[Value, int]] = OrderedDict()
         self.held = 0
-        """Bytes of what is kept here."""
+        """The bytes that are stored here."""
         with _BUDGET.lock:
             _BUDGET.memories.add(self)  # type: ignore[arg-type]
 

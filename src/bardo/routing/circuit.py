@@ -80,7 +80,7 @@ class HealthWindow:
             bucket[fault] = bucket.get(fault, 0) + count
 
     def look(self, now: float) -> None:
-        """Forget what is older than the window."""
+        """Forget the counts that are older than the window."""
         epoch = int(now / self._bucket_seconds)
         if epoch != self._epoch:
             self._advance(epoch)

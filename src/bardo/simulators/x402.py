@@ -167,7 +167,7 @@ def read_authorization(headers: dict[str, str]) -> Authorization | None:
     numbers = [text(authorization.get(name)) for name in ("value", "validAfter", "validBefore")]
     addresses = [text(authorization.get(name)) for name in ("from", "to")]
     nonce, signature = text(authorization.get("nonce")), text(payload.get("signature"))
-    well_formed = all(_NUMBER.fullmatch(one) for one in numbers) and all(_ADDRESS.fullmatch(one) for one in addresses)
+    well_formed = all(map(_NUMBER.fullmatch, numbers)) and all(map(_ADDRESS.fullmatch, addresses))
     if not well_formed or not _NONCE.fullmatch(nonce) or not _SIGNATURE.fullmatch(signature):
         return None
     info = fields(fields(fields(sent.get("extensions")).get("payment-identifier")).get("info"))

@@ -115,7 +115,7 @@ class Incoming:
         self.until_close = False
         self.failure: BaseException | None = None
         self.offer: Callable[[bytes], bool] | None = None
-        """Is asked whether it takes a piece that comes while a task waits for it: one that it takes is not held, and nobody is woken."""
+        """Returns whether it takes a piece that comes while a task waits for it: such a piece is not held, and no task is woken."""
         self.offered_at = 0.0
         """When it took the last one, by the loop's clock."""
 

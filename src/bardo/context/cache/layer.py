@@ -62,7 +62,7 @@ _LONGEST = _SLICE + _OVERLAP
 
 
 def _slices(text: str) -> Iterable[str]:
-    """Return the parts of a text: a search of all of it would hold the interpreter. What is cut may only be found where nothing is."""
+    """Return overlapping parts of a text, as a search of all of it would hold the interpreter. Every phrase is whole in one of them."""
     return (text[start : start + _LONGEST] for start in range(0, len(text), _SLICE))
 
 

@@ -65,8 +65,8 @@ class Head(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """The weights that decide one question, such as the domain.
 
     `weights` are whole numbers of 16 bits, little-endian, one for each label of each component of a vector; `scale` is what they are
-    multiplied by, and `bias` what is added for each label. `sharpness` turns scores into probabilities. `accuracy` is what was measured
-    by cross-validation over `rows` texts, with its 95 % interval.
+    multiplied by, and `bias` what is added for each label. `sharpness` turns scores into probabilities. `accuracy` is the result of
+    cross-validation over `rows` texts, with its 95 % interval.
     """
 
     name: Annotated[str, msgspec.Meta(min_length=1, max_length=64)]

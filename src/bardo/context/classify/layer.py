@@ -45,7 +45,7 @@ def shortened(text: str) -> str:
 
 
 def without(text: str, begin: str, end: str) -> str:
-    """Return the text without all that stands between two marks, and the marks. What is begun and not ended stays."""
+    """Return the text without all that stands between two marks, and the marks. A mark without its end stays."""
     if begin not in text:
         return text
     pieces, place = [], 0

@@ -165,7 +165,7 @@ def foreign_matches(flat: str, starts: frozenset[int] = frozenset(), *, trusted:
 
 
 def _addressed_orders(words: _AddressedPatterns, text: _Text, starts: frozenset[int]) -> Iterator[Match]:
-    """Yield where a program is spoken to, what it is told, and what is said against the user, in one language."""
+    """Yield the matches in one language: a program is addressed, gets an order, or something is kept from the user."""
     flat = text.flat
     if words.machine.may_be_in(text):
         for match in _few(words.machine, flat):

@@ -210,7 +210,7 @@ class TextRestorer:
         self._held = ""
 
     def feed(self, piece: str) -> str:
-        """Return what is certain of the text so far."""
+        """Return the part of the text so far that is certain."""
         text = self._held + piece
         certain = self._certain(text)
         self._held = text[certain:]
@@ -253,7 +253,7 @@ class ExactRestorer:
         self._held = ""
 
     def feed(self, piece: str) -> str:
-        """Return what is certain of the text so far."""
+        """Return the part of the text so far that is certain."""
         text = self._held + piece
         opened = text.rfind("<", max(0, len(text) - self._restoring.forms.longest))
         certain = opened if opened >= 0 and ">" not in text[opened:] else len(text)
@@ -275,7 +275,7 @@ class JsonRestorer:
         self._held = ""
 
     def feed(self, piece: str) -> str:
-        """Return what is certain of the text so far."""
+        """Return the part of the text so far that is certain."""
         return self._restored(self._held + piece, over=False)
 
     def finish(self) -> str:

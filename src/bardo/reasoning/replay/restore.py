@@ -1,6 +1,6 @@
 """Earlier reasoning as one target takes it back: what a client dropped is restored, what the target cannot read is left out.
 
-Everything that differs from what the client sent in this regard is reported, except what is restored: that is what the model said.
+Everything that differs from what the client sent in this regard is reported, except restored reasoning: the model wrote it.
 
 Earlier state that a provider refused is left out: the block that a refusal names, or all state where it names none, or comes again. It is
 left out of a caller's next turns too, so that they are refused no more. One caller's refusals are never used for another; they end after a

@@ -144,7 +144,7 @@ class CallLayers:
         """The request with all that layers changed."""
         self.answer: KeptReply | None = None
         self.answered: tuple[Target, str] | None = None
-        """Who answered, with the label of the key that the call used, or None if nobody did."""
+        """The target that answered, with the label of the key that the call used, or None if none did."""
         self.most_bytes = 0
         """How large the body of a reply may be that layers get as it came; 0 where none asks for it."""
         self._budget: WorkBudget | float = work_seconds

@@ -106,7 +106,7 @@ class Introspector:
         self._asked: dict[Key, _Introspection] = {}
         self._asking: dict[Key, asyncio.Task[_Introspection]] = {}
         self._outdated: set[Key] = set()
-        """Of what is being asked, what a server may say that is gone since."""
+        """The keys under way whose answer may come from a server that is gone since."""
         self._revisions: dict[str, int] = {}
 
     def facts(self, provider: Provider, model: str) -> LiveFacts | None:
