@@ -19,12 +19,14 @@ from bardo.planning.planner import plan
 from bardo.planning.prompt_caching import CacheHints, with_cache_hints
 from bardo.planning.route import Provider, Target
 from bardo.values.degradation import Degradation
+from bardo.values.request import Request
 from bardo.values.wire import Arrival, WireRequest
 
 CLAUDE, OPENAI = ("anthropic", "claude-sonnet-4-5"), ("openai-chat", "gpt-5.4")
 LONG = "Rules of the house. " * 300
 MARKER = {"type": "ephemeral"}
 POLICY = CachingPolicy(tenant="team")
+NOTHING = Request(model="m", messages=())
 
 
 def target(row: str, model: str) -> Target:
@@ -35,8 +37,19 @@ def target(row: str, model: str) -> Target:
 def hinted(
     body: dict[str, Any], at: tuple[str, str] = CLAUDE, policy: CachingPolicy = POLICY
 ) -> tuple[Any, CacheHints | None]:
-    wire, hints = with_cache_hints(WireRequest(path="x", body=json.dumps(body).encode()), target(*at), policy)
+    wire = WireRequest(path="x", body=json.dumps(body).encode())
+    wire, hints = with_cache_hints(wire, NOTHING, target(*at), policy)
     return json.loads(wire.body), hints
+
+
+def key_of(body: dict[str, Any], at: tuple[str, str] = OPENAI, policy: CachingPolicy = POLICY) -> str:
+    """Return the key that a body is sent with."""
+    place, raw = target(*at), json.dumps({"model": at[1], **body}).encode()
+    request = dialect(place.provider.row.dialect).decode_request(raw, Arrival())
+    wire, hints = with_cache_hints(WireRequest(path="x", body=raw), request, place, policy)
+    assert hints is not None
+    assert hints.key == json.loads(wire.body)["prompt_cache_key"]
+    return hints.key
 
 
 def marked_places(value: Any, path: str = "") -> Iterator[str]:
@@ -164,7 +177,7 @@ def test_whatever_the_body_only_markers_are_added_and_at_most_four(
     body: dict[str, Any], indent: Any, ascii_only: bool
 ) -> None:
     raw = json.dumps(body, indent=indent, ensure_ascii=ascii_only).encode()
-    wire, hints = with_cache_hints(WireRequest(path="x", body=raw), target(*CLAUDE), POLICY)
+    wire, hints = with_cache_hints(WireRequest(path="x", body=raw), NOTHING, target(*CLAUDE), POLICY)
     places = list(marked_places(json.loads(wire.body)))
     assert len(places) <= 4
     assert (hints is None) == (wire.body == raw)
@@ -179,17 +192,14 @@ def test_all_other_bytes_are_the_clients() -> None:
         + LONG.encode()
         + b'"} ] ,"messages":[ {"role":"user","content":"\\u00e9"} ],"x":1.50 }'
     )
-    wire, _ = with_cache_hints(WireRequest(path="x", body=raw), target(*CLAUDE), POLICY)
+    wire, _ = with_cache_hints(WireRequest(path="x", body=raw), NOTHING, target(*CLAUDE), POLICY)
     assert wire.body.replace(b',"cache_control":{"type":"ephemeral"}', b"") == raw
 
 
 def test_a_key_is_the_same_for_prompts_that_begin_alike() -> None:
     def key(system: str, question: str, tenant: str = "team", model: str = "gpt-5.4") -> str:
         turns = [{"role": "system", "content": system}, {"role": "user", "content": question}]
-        sent, hints = hinted({"model": model, "messages": turns}, ("openai-chat", model), CachingPolicy(tenant=tenant))
-        assert hints is not None
-        assert hints.key == sent["prompt_cache_key"]
-        return hints.key
+        return key_of({"messages": turns}, ("openai-chat", model), CachingPolicy(tenant=tenant))
 
     assert key("a", "one") == key("a", "two")
     different = {key("a", "one"), key("b", "one"), key("a", "one", tenant="other"), key("a", "one", model="gpt-5.5")}
@@ -199,11 +209,66 @@ def test_a_key_is_the_same_for_prompts_that_begin_alike() -> None:
 
 def test_a_prompt_without_a_head_is_told_apart_by_its_first_turn() -> None:
     def key(*turns: str) -> str:
-        messages = [{"role": "user", "content": text} for text in turns]
-        return str(hinted({"messages": messages}, OPENAI)[0]["prompt_cache_key"])
+        return key_of({"messages": [{"role": "user", "content": text} for text in turns]})
 
     assert key("one") == key("one", "two")
     assert key("one") != key("two")
+    pictures = [{"type": "image_url", "image_url": {"url": f"https://x/{name}"}} for name in ("a.png", "b.png")]
+    assert len({key_of({"messages": [{"role": "user", "content": [one]}]}) for one in pictures}) == 2
+
+
+def test_every_tool_tells_prompts_apart() -> None:
+    function = LOOK["function"]
+    tools: list[list[dict[str, Any]]] = [
+        [],
+        [LOOK],
+        [LOOK, {**LOOK, "function": {**function, "name": "see"}}],
+        [{**LOOK, "function": {**function, "description": "Sees."}}],
+        [{**LOOK, "function": {**function, "parameters": {"type": "object", "properties": {}}}}],
+    ]
+    keys = [key_of({"messages": [{"role": "user", "content": "one"}], "tools": given}) for given in tools]
+    assert len({*keys}) == len(keys)
+    searches = [{"type": "web_search", "search_context_size": size} for size in ("low", "high")]
+    at = ("openai", "gpt-5.4")
+    assert len({key_of({"input": "one", "tools": [search]}, at) for search in searches}) == 2
+
+
+LOOK: dict[str, Any] = {
+    "type": "function",
+    "function": {"name": "look", "description": "Looks.", "parameters": {"type": "object"}},
+}
+HEADS: list[tuple[str, dict[str, Any]]] = [
+    ("openai_chat", {"messages": [{"role": "system", "content": "Be brief."}]}),
+    ("openai_chat", {"messages": [{"role": "developer", "content": "Be brief."}]}),
+    ("openai_chat", {"messages": [{"role": "system", "content": [{"type": "text", "text": "Be brief."}]}]}),
+    ("openai_chat", {"messages": [{"role": "system", "content": "Be brief."}], "tools": [LOOK]}),
+    ("openai_chat", {"messages": []}),
+    ("openai_responses", {"instructions": "Be brief.", "input": []}),
+    ("openai_responses", {"input": [{"role": "developer", "content": "Be brief."}]}),
+    ("openai_responses", {"input": [], "tools": [{"type": "function", **LOOK["function"]}]}),
+    ("openai_responses", {"input": []}),
+]
+
+
+@pytest.mark.parametrize(("name", "head"), HEADS, ids=lambda value: str(value)[:60])
+@pytest.mark.parametrize("indent", [None, 1])
+def test_a_body_that_is_sent_on_has_the_key_of_one_that_is_written(
+    name: str, head: dict[str, Any], indent: Any
+) -> None:
+    turn = {
+        "type": "message",
+        "role": "user",
+        "content": [{"text": "one", "type": f"{'input_' * ('input' in head)}text"}],
+    }
+    field = "input" if "input" in head else "messages"
+    body = {"model": "gpt-5.4", **head, field: [*head[field], turn]}
+    request = dialect(name).decode_request(json.dumps(body, indent=indent).encode(), Arrival())
+    place = target("openai" if name == "openai_responses" else "openai-chat", "gpt-5.4")
+    knowledge = Knowledge(tenant="team", caching=POLICY)
+    sent, written = (plan(request, place, knowledge=knowledge, may_forward=may) for may in (True, False))
+    assert (sent.written is None, written.written is None) == (True, False)
+    keys = {json.loads(one.wire.body)["prompt_cache_key"] for one in (sent, written)}
+    assert len(keys) == 1
 
 
 def test_the_clients_own_key_stays() -> None:
@@ -212,10 +277,7 @@ def test_the_clients_own_key_stays() -> None:
 
 
 def test_instructions_of_responses_are_a_head() -> None:
-    keys = {
-        str(hinted({"instructions": text, "input": "hi"}, ("openai", "gpt-5.4"))[0]["prompt_cache_key"])
-        for text in "aab"
-    }
+    keys = {key_of({"instructions": text, "input": "hi"}, ("openai", "gpt-5.4")) for text in "aab"}
     assert len(keys) == 2
 
 

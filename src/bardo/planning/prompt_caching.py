@@ -6,7 +6,6 @@ request in which the client set a hint of its own is left alone, and prefixes th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -231,11 +230,11 @@ class CacheHints(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def with_cache_hints(
-    wire: WireRequest, target: Target, policy: CachingPolicy, *, marked: Request | None = None
+    wire: WireRequest, request: Request, target: Target, policy: CachingPolicy, *, marked: bool = False
 ) -> tuple[WireRequest, CacheHints | None]:
-    """Return the request with the hints that its provider takes, and what was added, or None if that is nothing.
+    """Return what is sent of `request` with the hints that its provider takes, and what was added, or None if that is nothing.
 
-    `marked` is the request in which the client marked what shall be cached: for an hour where a mark says so.
+    `marked`: the client's marks in the request count, which ask to keep it for an hour where one says so.
     """
     row = target.provider.row
     rules = caching_rules(row.id, row.dialect, target.model)
@@ -244,8 +243,8 @@ def with_cache_hints(
     hints, body = CacheHints(), wire.body
     for rule in rules:
         fields = _fields(body)
-        changes, hints = _hinted(rule, body, fields, hints, target, policy)
-        marks = () if marked is None or not rule.long_field or rule.long_field in fields else _clients_marks(marked)
+        changes, hints = _hinted(rule, body, fields, hints, request, target, policy)
+        marks = _clients_marks(request) if marked and rule.long_field and rule.long_field not in fields else ()
         if any(isinstance(mark, dict) and mark.get("ttl") == "1h" for mark in marks):
             changes = {**changes, rule.long_field: rule.long_value}
             hints = msgspec.structs.replace(hints, kept=rule.long_value)
@@ -270,9 +269,9 @@ def in_place_of_markers(
     # `rfind` takes half the time of `in`.
     is_own = wire.body.rfind(b'"prompt_cache_breakpoint"') >= 0 and (lost is not None or bool(_clients_marks(request)))
     if not (lost or is_own) or (knowledge.caching is not None and not knowledge.caching.markers):
-        return (wire, None) if knowledge.caching is None else with_cache_hints(wire, target, knowledge.caching)
+        return (wire, None) if knowledge.caching is None else with_cache_hints(wire, request, target, knowledge.caching)
     policy = knowledge.caching or CachingPolicy(tenant=knowledge.tenant)
-    wire, hints = with_cache_hints(wire, target, policy, marked=None if request.options.private else request)
+    wire, hints = with_cache_hints(wire, request, target, policy, marked=not request.options.private)
     if hints is None or is_own:
         return wire, hints
     sent = {name: value for name, value in msgspec.structs.asdict(hints).items() if value}
@@ -297,6 +296,7 @@ def _hinted(
     body: bytes,
     fields: dict[str, msgspec.Raw],
     hints: CacheHints,
+    request: Request,
     target: Target,
     policy: CachingPolicy,
 ) -> tuple[dict[str, Any], CacheHints]:
@@ -304,7 +304,7 @@ def _hinted(
     if rule.form == "key":
         if rule.field in fields:
             return {}, hints
-        key = cache_key(policy.tenant, target.model, fields)
+        key = cache_key(policy.tenant, target.model, request)
         return {rule.field: key}, msgspec.structs.replace(hints, key=key)
     if not policy.markers or any(own in body for own in _OWN_HINTS):
         return {}, hints
@@ -312,25 +312,23 @@ def _hinted(
     return changes, msgspec.structs.replace(hints, markers=places)
 
 
-def cache_key(tenant: str, model: str, fields: dict[str, msgspec.Raw]) -> str:
+def cache_key(tenant: str, model: str, request: Request) -> str:
     """Return the key of all prompts of a tenant to a model that begin alike: with these tools and this system prompt.
 
-    Without either, the first turn tells conversations apart.
+    Without either, the first turn tells conversations apart. The key is made of what a request says, so that a conversation keeps it where
+    its client's own body is sent on in one call and bardo writes the next one.
     """
     digest = blake2b(digest_size=12)
-    for part in (tenant.encode(), model.encode(), *_head(fields)):
+    for part in (tenant.encode(), model.encode(), *_head(request)):
         digest.update(len(part).to_bytes(8, "big"))
         digest.update(part)
     return f"bardo-{digest.hexdigest()}"
 
 
-def _head(fields: dict[str, msgspec.Raw]) -> Iterator[bytes]:
-    head = [bytes(fields[name]) for name in ("tools", "system", "instructions") if name in fields]
-    yield from head
-    for name in ("messages", "input"):
-        turns = bytes(fields.get(name, b""))
-        if not turns.startswith(b"["):
-            continue
-        items = msgspec.json.decode(turns, type=list[msgspec.Raw])
-        system = [item for item in map(bytes, items[:8]) if role_of(item) in ("system", "developer")]
-        yield from system or ([] if head else map(bytes, items[:1]))
+def _head(request: Request) -> list[bytes]:
+    head = [
+        encode_json((tool.name, tool.description, tool.schema, tool.strict, tool.hosted and tool.carried))
+        for tool in request.tools
+    ]
+    head += [message.text.encode() for message in request.messages[:8] if message.role == "system"]
+    return head or [message.text.encode() or encode_json(message.blocks) for message in request.messages[:1]]
