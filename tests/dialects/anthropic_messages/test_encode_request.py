@@ -359,3 +359,14 @@ def test_an_id_that_a_host_gave_to_thinking_is_not_sent_in_a_signature() -> None
     body, lost = encode(messages=(*HI, only, *HI))
     assert body["messages"][1]["content"] == "yes"
     assert set(lost) == {"reasoning"}
+
+
+@pytest.mark.parametrize("dialect", [NAME, "openai_chat"])
+@pytest.mark.parametrize("text", [" ", "\n\t", "", "42"])
+def test_a_result_of_nothing_but_space_is_its_clients_own(dialect: str, text: str) -> None:
+    result = msgspec.structs.replace(RESULT, content=(TextBlock(text),))
+    loop = (*HI, Message("assistant", (CALL,)), Message("user", (result,)))
+    body, lost = encode(messages=loop, tools=(TOOL,), dialect=dialect)
+    kept = bool(text) and (dialect == NAME or not text.isspace())
+    assert body["messages"][2]["content"][0].get("content") == (text if kept else None)
+    assert set(lost) == ({"history.empty_text"} if text and not kept else set())

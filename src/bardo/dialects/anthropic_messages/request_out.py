@@ -152,7 +152,7 @@ def _messages(request: Request, losses: Losses) -> tuple[list[Written], list[_Tu
         if role == "system" and not keeps_system:
             role = "user"
             losses.lose("system", "system", "this model takes system text only before the conversation", sent="user")
-        blocks = _blocks(message, losses)
+        blocks = _blocks(message, losses, own=request.dialect == NAME)
         if MARKER in fields:
             blocks = _with_last_marker(blocks, fields, losses)
             fields = {name: value for name, value in fields.items() if name != MARKER}
@@ -202,7 +202,8 @@ def _shortest(blocks: list[Written]) -> object:
     return blocks
 
 
-def _blocks(message: Message, losses: Losses) -> list[Written]:
+def _blocks(message: Message, losses: Losses, *, own: bool = False) -> list[Written]:
+    """Return the blocks of a message. `own`: its client writes this dialect."""
     written_blocks: list[Written] = []
     for block in message.blocks:
         if type(block) is ToolCallBlock:
@@ -210,7 +211,11 @@ def _blocks(message: Message, losses: Losses) -> list[Written]:
         elif type(block) is ToolResultBlock:
             content: list[Written] = []
             for part in block.content:
-                _add_part(part, content, losses)
+                # No refusal of a result of nothing but space is known, and in a body that is sent on it stays as it came (2026-12).
+                if own and type(part) is TextBlock and part.text.isspace():
+                    content.append({"type": "text", "text": part.text, **losses.own_fields(part.carried)})
+                else:
+                    _add_part(part, content, losses)
             written: Written = {"type": "tool_result", "tool_use_id": block.call_id}
             if content:
                 written["content"] = _shortest(content)
