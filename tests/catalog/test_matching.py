@@ -54,6 +54,10 @@ def test_a_pattern_is_a_part_of_the_id_or_a_glob_of_one(pattern: str, model_id: 
         ("a+(b", "a+(b", True),
         ("*ab*ab", "ab", False),
         ("*ab*ab", "xabxab", True),
+        # A range that ends before it begins.
+        ("x[z-a]", "xa", False),
+        ("*[z-a]*", "x[z-a]", False),
+        ("[!z-a]", "b", False),
     ],
 )
 def test_a_glob_matches_the_whole_text(glob: str, text: str, matched: bool) -> None:

@@ -18,10 +18,14 @@ from functools import lru_cache
 _LONGEST_CACHED = 256
 _WILDCARD = r"\*+|\?|\[!?\]?[^\]]{1,100}\]"
 _WILDCARDS, _TOKENS = re.compile(_WILDCARD), re.compile(f"{_WILDCARD}|.", re.DOTALL)
+_NOTHING = re.compile(r"(?!)")
 
 
 def matches_glob(text: str, glob: str) -> bool:
-    """Return whether the whole text matches the glob (`*`, `?`, `[…]`), letter by letter. Takes time linear in the text."""
+    """Return whether the whole text matches the glob (`*`, `?`, `[…]`), letter by letter. Takes time linear in the text.
+
+    A glob with a range that ends before it begins matches nothing: `broken_class` finds it.
+    """
     # Most globs hold another maker's word: an expression is compiled for those alone that may match.
     return _longest_word(glob) in text and _compiled(glob).fullmatch(text) is not None
 
@@ -116,11 +120,14 @@ def _compiled(glob: str) -> re.Pattern[str]:
             parts[-1].append(token)
     last = len(parts) - 1
     first, *others = [_fixed(tokens, after=place > 0, before=place < last) for place, tokens in enumerate(parts)]
-    if not others:
-        return re.compile(first, re.DOTALL)
-    *middle, end = others
-    searched = "".join(f"(?>.*?{part})" for part in middle if part)
-    return re.compile(f"{first}{searched}.*{end}", re.DOTALL)
+    expression = first
+    if others:
+        *middle, end = others
+        expression += "".join(f"(?>.*?{part})" for part in middle if part) + f".*{end}"
+    try:
+        return re.compile(expression, re.DOTALL)
+    except re.error:
+        return _NOTHING
 
 
 def _fixed(tokens: list[str], *, after: bool, before: bool) -> str:

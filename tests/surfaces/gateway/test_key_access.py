@@ -243,6 +243,19 @@ def test_a_key_is_shown_the_models_that_it_may_ask(gateway: KeyedGateway) -> Non
     assert len(get(gateway, "/v1/models", gateway.key()).json()["data"]) > 1
 
 
+def test_a_glob_of_an_earlier_version_that_fits_nothing_allows_nothing_and_is_said_once(
+    gateway: KeyedGateway, caplog: pytest.LogCaptureFixture
+) -> None:
+    alone, beside = gateway.key(models=("m[2-1]",)), gateway.key(models=("m[2-1]", "m2"))
+    refused, answered = chat(gateway, alone, "deepseek/m2"), chat(gateway, beside, "deepseek/m2")
+    assert (refused.status_code, answered.status_code) == (403, 200)
+    assert get(gateway, "/v1/models", alone).json()["data"] == []
+    chat(gateway, gateway.key(), "deepseek/m1")
+    said = [one.getMessage() for one in caplog.records if "m[2-1]" in one.getMessage()]
+    assert len(said) == 2
+    assert "allows no model" in said[0]
+
+
 @pytest.mark.parametrize("path", ["/v1/models/{}", "/api/v0/models/{}", "/api/show"])
 def test_a_key_is_told_nothing_of_a_model_that_it_may_not_ask(gateway: KeyedGateway, path: str) -> None:
     def show(name: str, key: str) -> httpx.Response:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import hmac
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from bardo.adapters.config.accounts import Account, digest_of
+from bardo.catalog.matching import broken_class
 from bardo.services.accounts.access_keys import id_of
 from bardo.values.errors import Unauthorized
 
+_log = logging.getLogger("bardo.keys")
 HOW_TO_SEND = "send it as `Authorization: Bearer …`, `x-api-key`, `x-goog-api-key` or `api-key`; whoever runs bardo gives keys out"
 
 
@@ -36,8 +39,18 @@ class KeyRegistry:
             yield stored.account
 
     def set_stored(self, keys: Iterable[RegisteredKey]) -> None:
-        """Take the keys of the state database, in the place of those that were known from it."""
-        self._stored = {stored.account.id: stored for stored in keys}
+        """Take the keys of the state database, in the place of those that were known from it.
+
+        A glob that no model can fit, as earlier versions took it, is logged once.
+        """
+        before, self._stored = self._stored, {stored.account.id: stored for stored in keys}
+        for own_id, stored in self._stored.items():
+            earlier = before.get(own_id)
+            is_new = earlier is None or earlier.account.models != stored.account.models
+            for glob in stored.account.models if is_new else ():
+                if broken := broken_class(glob):
+                    words = "a glob of the key %s allows no model, as the range %s ends before it begins: %s (see bardo keys limit)"
+                    _log.warning(words, own_id, broken, glob)
 
     def find(self, key: str) -> Account | None:
         """Return the account of a key, or None if the key is not known. It may have expired, or been revoked."""
