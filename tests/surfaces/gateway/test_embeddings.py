@@ -9,10 +9,13 @@ from typing import Any
 
 import pytest
 
+from bardo.simulators import Incoming
 from bardo.simulators.embeddings import vector
+from bardo.simulators.exchange import Refusal
 from bardo.simulators.faults import Fault
 from support.any_model import Simulator
 from support.gateway import House, house
+from support.patience import PATIENCE
 from support.sdk import gemini_client, openai_client
 from support.talk import request
 
@@ -293,6 +296,42 @@ def test_a_provider_that_fails_is_followed_by_the_next() -> None:
         assert near([row.embedding for row in made.parse().data], [vector(text) for text in TEXTS])
         row = running.log.row(made.headers["x-bardo-request-id"])
         assert (row.attempts, row.provider, row.outcome) == (3, "ollama_native", "ok")
+
+
+def test_what_was_lost_before_is_told_where_the_call_has_a_deadline() -> None:
+    first, second = Simulator("vllm", models=["m"]), Simulator("ollama_native", models=["m"])
+    with house([first, second], each={"models": ("m",)}) as running:
+        first.fail(Fault(kind="status", status=401))
+        made = post(running, "/v1/embeddings", {"model": "m", "input": "x", "bardo": {"deadline_seconds": PATIENCE}})
+    assert (made.status, made.headers["x-bardo-provider"]) == (200, "ollama_native")
+    assert "provider" in made.headers["x-bardo-degraded"].split(", ")
+
+
+def test_a_model_that_was_passed_over_is_told_beside_what_else_is_lost() -> None:
+    alias = '[aliases]\nembedder = { model = "vllm/m", fallbacks = ["nobody/m"] }\n'
+    with house([Simulator("vllm", models=["m"])], toml=f"{alias}[golem]\nenabled = true\n") as running:
+        asked = {"model": "embedder", "input": "x"}
+        made = post(running, "/v1/embeddings", asked, {"X-Bardo-Vitality": "0.2"})
+    assert made.status == 200
+    assert {"model", "vitality"} <= {*made.headers["x-bardo-degraded"].split(", ")}
+
+
+class RefusingPlaces(Simulator):
+    """A provider that does not know `provider` in a body."""
+
+    def _answer(self, provider: Any, incoming: Incoming) -> Any:
+        if "provider" in incoming.fields:
+            raise Refusal("unknown_field", "Unknown parameter: 'provider'.", parameter="provider")
+        return super()._answer(provider, incoming)
+
+
+def test_that_the_last_provider_refuses_a_field_that_the_operator_requires_is_what_the_client_is_told() -> None:
+    alias = 'embedder = { model = "vllm/BAAI/bge-m3", extra_body = { provider = { zdr = true } } }'
+    with house([RefusingPlaces("vllm")], toml=f"[aliases]\n{alias}\n") as running:
+        refused = post(running, "/v1/embeddings", {"model": "embedder", "input": "x"})
+    error = json.loads(refused.body)["error"]
+    assert (refused.status, error["param"]) == (400, "provider.zdr")
+    assert "a default field of this gateway" in error["message"]
 
 
 def test_the_error_of_the_last_provider_keeps_its_status_and_is_logged() -> None:
