@@ -12,10 +12,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bardo.catalog.rows import ProviderRow
+from bardo.dialects import dialect
 from bardo.dialects.anthropic_messages.reply_in import Decoder
 from bardo.dialects.openai_chat.wire import FORM
 from bardo.dialects.shared.bounded_json import MAX_DEPTH, SLICED_BYTES, decode_bounded
+from bardo.values.errors import InvalidRequest
+from bardo.values.wire import Arrival
 
+DIALECTS = ("openai_chat", "openai_responses", "anthropic_messages", "gemini")
 values = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=4), inner, max_size=4),
@@ -213,3 +217,19 @@ def _message(text: str) -> bytes:
     return msgspec.json.encode(
         {"id": "m", "type": "message", "role": "assistant", "model": "m", "content": content, "stop_reason": "end_turn"}
     )
+
+
+HALF = (rb"\ud800", rb"a\ud83d", rb"\ud800b", rb"\\\ud800bcd")
+
+
+@pytest.mark.parametrize("half", HALF, ids=repr)
+@pytest.mark.parametrize("name", DIALECTS)
+@pytest.mark.parametrize("fields", [0, 150_000], ids=["short", "long"])
+def test_half_a_character_at_the_end_is_not_called_a_cut_text(name: str, half: bytes, fields: int) -> None:
+    begin = b'{"contents":[],"messages":[],"model":"m","x":[%b0],"user":"' % (b"0," * fields)
+    for end in (b'"}', b'"}\n'):
+        with pytest.raises(InvalidRequest, match="surrogate"):
+            dialect(name).decode_request(begin + half + end, Arrival(model="m"))
+    for cut in (begin + half, begin + b"abc", begin + b'abc"', begin + rb"\ud8"):
+        with pytest.raises(InvalidRequest, match="Input data was truncated"):
+            dialect(name).decode_request(cut, Arrival(model="m"))

@@ -54,6 +54,8 @@ _TEXT = re.compile(
 _ESCAPED = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
 _PLACE = re.compile(r"\(byte (\d+)\)$")
 _TOO_DEEP = "nested too deeply"
+_TRUNCATED = "Input data was truncated"
+_BYTES_OF_A_PAIR = 12
 _decode = msgspec.json.Decoder().decode
 
 
@@ -196,7 +198,7 @@ class _Slices:
                 self._place = match.end() + 1
                 return self._read(self._data[begin : self._place], begin)
             if match.end() == self._place:
-                raise msgspec.DecodeError("Input data was truncated")
+                raise msgspec.DecodeError(_TRUNCATED)
             self._place = match.end()
 
     def _next(self) -> bytes:
@@ -211,13 +213,23 @@ class _Slices:
         try:
             return self._decode(data)
         except msgspec.DecodeError as problem:
-            text = _PLACE.sub(lambda match: f"(byte {int(match[1]) + place})", str(problem))
+            text = _PLACE.sub(lambda match: f"(byte {int(match[1]) + place})", words_of(problem, data))
             raise msgspec.DecodeError(text) from None
 
     def _malformed(self, what: str) -> msgspec.DecodeError:
         if self._place >= len(self._data):
-            return msgspec.DecodeError("Input data was truncated")
+            return msgspec.DecodeError(_TRUNCATED)
         return msgspec.DecodeError(f"JSON is malformed: {what} (byte {self._place})")
+
+
+def words_of(problem: Exception, data: bytes) -> str:
+    """Return what a decoder says of JSON: half a character in the last bytes is a cut text to it, unless there is space behind them."""
+    if str(problem) == _TRUNCATED and data.rstrip(_SPACE).endswith((b'"', b"]", b"}")) and len(data) < SLICED_BYTES:
+        try:
+            _decode(data + b" " * _BYTES_OF_A_PAIR)
+        except msgspec.DecodeError as further:
+            return str(further)
+    return str(problem)
 
 
 def is_too_deep(value: Any, data: bytes, levels: int = MAX_DEPTH) -> bool:

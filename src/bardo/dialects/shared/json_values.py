@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
-from bardo.dialects.shared.bounded_json import MAX_DEPTH, SLICED_BYTES, decode_bounded, is_too_deep
+from bardo.dialects.shared.bounded_json import MAX_DEPTH, SLICED_BYTES, decode_bounded, is_too_deep, words_of
 from bardo.values.blocks import has_no_arguments
 from bardo.values.degradation import Degradation
 from bardo.values.errors import InvalidRequest
@@ -39,7 +39,7 @@ def decode_object(body: bytes, *, checks_depth: bool = True) -> JsonObject:
     except RecursionError:
         raise _too_deep() from None
     except (msgspec.DecodeError, UnicodeDecodeError) as problem:
-        raise InvalidRequest(f"the body is not valid JSON: {problem}") from problem
+        raise InvalidRequest(f"the body is not valid JSON: {words_of(problem, body)}") from problem
     if not isinstance(value, dict):
         raise InvalidRequest(f"the body must be a JSON object, not {kind_of(value)}")
     return value
