@@ -141,6 +141,11 @@ def test_what_is_true_of_claude_is_true_at_every_cloud(preset: str) -> None:
         ("messages.7.content.2: Invalid signature in thinking block (Service: BedrockRuntime)", "", False),
         ("messages.1.content.0: Invalid `data` in `redacted_thinking` block", "", False),
         ("The model returned the following errors: messages.3.content.0.thinking.signature: Field required", "", False),
+        (
+            "messages.1.content.0: When thinking is disabled, an `assistant` message in the final position cannot contain `thinking`.",
+            "",
+            False,
+        ),
         ("Corrupted thought signature.", "", False),
         ("Unable to submit request because Thought signature is not valid.. Learn more", "", False),
         ("Invalid thought signature.", "", False),

@@ -166,6 +166,19 @@ def test_a_turn_within_a_loop_needs_no_thinking_where_another_one_of_it_has_some
         )
 
 
+def test_anthropic_takes_no_thinking_of_a_loop_that_goes_on_without() -> None:
+    body = loop("anthropic") | {"thinking": {"type": "disabled"}}
+    assert error_of("anthropic", body).startswith(
+        "messages.1.content.0: When thinking is disabled, an `assistant` message"
+    )
+    asked = {"role": "user", "content": [{"type": "text", "text": "Thank you."}]}
+    assert (
+        ask("anthropic", body | {"messages": [*body["messages"], {"role": "assistant", "content": "Sunny."}, asked]})[0]
+        == 200
+    )
+    assert ask("anthropic", without_items(body, "content", "thinking"))[0] == 200
+
+
 @pytest.mark.parametrize("thinks", [True, False], ids=["the loop thinks", "the loop does not think"])
 def test_openrouter_hands_on_what_is_said_of_a_loop(thinks: bool) -> None:
     model = "anthropic/claude-haiku-4.5"

@@ -15,7 +15,7 @@ from bardo.simulators import Incoming
 from bardo.simulators.exchange import Refusal
 from support.gateway import House, Remembering, house
 from support.patience import PATIENCE
-from surfaces.gateway.looping_clients import Client, open_client
+from surfaces.gateway.looping_clients import Client, Drops, open_client
 from surfaces.gateway.replay_loops import CITIES, script
 
 MODEL = "anthropic/claude-sonnet-4-5"
@@ -106,3 +106,23 @@ def test_a_loop_with_thinking_that_the_client_keeps_goes_on_thinking_after_a_ref
         whole.take(first, whole.history, "nothing")
         assert "reasoning" not in ask(running, whole)
         assert running.last("anthropic")["thinking"]["type"] == "enabled"
+
+
+@pytest.mark.parametrize("dialect", ["messages", "chat", "responses", "gemini"])
+@pytest.mark.parametrize("drops", ["nothing", "thinking"])
+def test_a_loop_whose_client_turns_thinking_off_goes_on_without_what_was_thought(dialect: str, drops: Drops) -> None:
+    off: dict[str, dict[str, Any]] = {
+        "messages": {"thinking": {"type": "disabled"}},
+        "chat": {"reasoning_effort": "none"},
+        "responses": {"reasoning": {"effort": "none"}},
+        "gemini": {"generationConfig": {"thinkingConfig": {"thinkingBudget": 0}}},
+    }
+    with strict_claude(keeps=True) as running:
+        client = open_client(dialect, MODEL)
+        first = httpx.post(running.address + client.path, json=client.ask(client.history), timeout=PATIENCE)
+        client.take(first.json(), client.history, drops)
+        told = ask(running, client, **off[dialect])
+        sent = running.last("anthropic")
+        assert sent["thinking"] == {"type": "disabled"}
+        assert "thinking" not in {block["type"] for block in sent["messages"][1]["content"]}
+        assert "reasoning" in told

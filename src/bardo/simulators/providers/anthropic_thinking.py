@@ -95,7 +95,10 @@ def _check_order(index: int, message: Fields, *, latest: bool) -> None:
 
 
 def _check_end(body: Fields, messages: Sequence[Fields]) -> None:
-    """Refuse thinking in an answer that the model is to go on with, at its end or while it does not think."""
+    """Refuse thinking in an answer that the model is to go on with, at its end or while it does not think.
+
+    A loop of calls and results is one such answer: BerriAI/litellm#18926 and tailcallhq/forgecode#1853.
+    """
     last = len(messages) - 1
     blocks = rows(messages[last].get("content")) if messages and messages[last].get("role") == "assistant" else []
     if blocks and blocks[-1].get("type") in _SEALED:
@@ -105,6 +108,12 @@ def _check_end(body: Fields, messages: Sequence[Fields]) -> None:
     held = next((position for position, item in enumerate(blocks) if item.get("type") in _SEALED), None)
     if held is not None and not thinks:
         raise Refusal("bad_value", f"messages.{last}.content.{held}: {_DISABLED}")
+    if at(body, "thinking.type") == "disabled":
+        for place in range(last, 0, -2):
+            if all(one.get("type") != "tool_result" for one in rows(messages[place].get("content"))):
+                break
+            for position, _ in _thinking(messages[place - 1]):
+                raise Refusal("bad_value", f"messages.{place - 1}.content.{position}: {_DISABLED}")
 
 
 def _thinking(message: Fields) -> Iterator[tuple[int, Fields]]:
