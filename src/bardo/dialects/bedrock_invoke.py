@@ -285,22 +285,12 @@ VERSION = "bedrock-2023-05-31"
 SCHEMA = "messages-v1"
 
 # Amazon's page on Claude's request body lists these; any other is answered with 400.
-_BETAS = frozenset(
-    (
-        "computer-use-2024-10-22",
-        "computer-use-2025-01-24",
-        "computer-use-2025-11-24",
-        "context-1m-2025-08-07",
-        "context-management-2025-06-27",
-        "dev-full-thinking-2025-05-14",
-        "effort-2025-11-24",
-        "interleaved-thinking-2025-05-14",
-        "output-128k-2025-02-19",
-        "token-efficient-tools-2025-02-19",
-        "tool-examples-2025-10-29",
-        "tool-search-tool-2025-10-19",
-    )
-)
+_BETAS = frozenset((
+    "computer-use-2024-10-22", "computer-use-2025-01-24", "computer-use-2025-11-24", "context-1m-2025-08-07",
+    "context-management-2025-06-27", "dev-full-thinking-2025-05-14", "effort-2025-11-24",
+    "interleaved-thinking-2025-05-14", "output-128k-2025-02-19", "token-efficient-tools-2025-02-19",
+    "tool-examples-2025-10-29", "tool-search-tool-2025-10-19",
+))  # fmt: skip
 # Fields of Anthropic's own service.
 _ABSENT = ("container", "inference_geo", "mcp_servers", "service_tier", "speed", "thread")
 
