@@ -573,7 +573,7 @@ def pass_whole(events: Sequence[Event], stages: Sequence[Stage[Event, Event]]) -
     for stage in stages:
         acts_on: frozenset[type] | None = getattr(stage, "acts_on", None)
         if acts_on is None or not acts_on.isdisjoint(map(type, events)):
-            events = [*[passed for event in events for passed in stage.feed(event)], *stage.finish()]
+            events = passed_to_the_end(events, (stage,))
     return events
 
 

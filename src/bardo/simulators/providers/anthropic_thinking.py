@@ -109,11 +109,17 @@ def _check_end(body: Fields, messages: Sequence[Fields]) -> None:
     if held is not None and not thinks:
         raise Refusal("bad_value", f"messages.{last}.content.{held}: {_DISABLED}")
     if at(body, "thinking.type") == "disabled":
-        for place in range(last, 0, -2):
-            if all(one.get("type") != "tool_result" for one in rows(messages[place].get("content"))):
-                break
-            for position, _ in _thinking(messages[place - 1]):
-                raise Refusal("bad_value", f"messages.{place - 1}.content.{position}: {_DISABLED}")
+        for place in _loop_turns(messages):
+            for position, _ in _thinking(messages[place]):
+                raise Refusal("bad_value", f"messages.{place}.content.{position}: {_DISABLED}")
+
+
+def _loop_turns(messages: Sequence[Fields]) -> Iterator[int]:
+    """Yield the places of the turns in the loop of calls and results that the last message goes on with, from the last one on."""
+    for place in range(len(messages) - 1, 0, -2):
+        if all(block.get("type") != "tool_result" for block in rows(messages[place].get("content"))):
+            return
+        yield place - 1
 
 
 def _thinking(message: Fields) -> Iterator[tuple[int, Fields]]:
@@ -162,16 +168,14 @@ def _check_start(body: Fields, messages: Sequence[Fields]) -> None:
     """
     if at(body, "thinking.type") != "enabled":
         return
-    place, found = len(messages) - 1, ""
-    while place > 0 and any(one.get("type") == "tool_result" for one in rows(messages[place].get("content"))):
-        if messages[place - 1].get("role") != "assistant":
+    place, found = 0, ""
+    for place in _loop_turns(messages):
+        first = next(iter(rows(messages[place].get("content"))), {})
+        if messages[place].get("role") != "assistant" or first.get("type") in _SEALED:
             return
-        first = next(iter(rows(messages[place - 1].get("content"))), {})
-        if first.get("type") in _SEALED:
-            return
-        place, found = place - 2, text(first.get("type"))
+        found = text(first.get("type"))
     if found:
-        raise Refusal("bad_value", f"messages.{place + 1}.content.0.type: {_EXPECTED.format(found=found)}")
+        raise Refusal("bad_value", f"messages.{place}.content.0.type: {_EXPECTED.format(found=found)}")
 
 
 def _prefix(body: Fields, messages: Sequence[Fields]) -> dict[str, object]:

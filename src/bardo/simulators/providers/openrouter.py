@@ -69,13 +69,8 @@ def _check_call(body: Fields, maker: str, index: int, message: Fields) -> None:
     reasoning = at(body, "reasoning")
     thinks = isinstance(reasoning, dict) and reasoning.get("enabled") is not False and reasoning.get("effort") != "none"
     # A turn within a loop of calls and results may lack what another one of it has (BerriAI/litellm#18926, 2026-01).
-    if (
-        maker == "anthropic"
-        and thinks
-        and index >= _last_call(body)
-        and _answers_a_tool(body)
-        and not _loop_thinks(body)
-    ):
+    is_answered = maker == "anthropic" and thinks and index >= _last_call(body) and _answers_a_tool(body)
+    if is_answered and not _loop_thinks(body):
         raise UpstreamRefusal("Anthropic", f"messages.{index}.content.0.type: {_EXPECTED}")
     if maker == "google" and gemini_request.signs_always(text(body.get("model"))) and index > _last_question(body):
         name = text(at(rows(message.get("tool_calls"))[0], "function.name"))
